@@ -1,0 +1,46 @@
+# Every target sets up what it needs in .venv first. PYTHON=python3.12 make test picks another interpreter.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+NATIVE := $(wildcard detent/native/*.cpp detent/native/*.hpp)
+
+.PHONY: help install demo test test-slow lint format clean
+
+help:
+	@echo "make install    set up .venv with everything locked in constraints.txt"
+	@echo "make demo       show the library at work"
+	@echo "make test       run the quick tests (a few minutes)"
+	@echo "make test-slow  run the long tests as well"
+	@echo "make lint       ruff and mypy"
+	@echo "make format     let ruff rewrite what it can"
+	@echo "make clean      remove .venv and everything that was built"
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml setup.py constraints.txt $(NATIVE)
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m detent.native
+	@touch $(STAMP)
+
+demo: install
+	$(BIN)/python -m detent.cli.demo
+
+test: install
+	$(BIN)/pytest -n 2
+
+test-slow: install
+	$(BIN)/pytest -n 2 -m ""
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: install
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .venv build dist *.egg-info detent/native/_kernels*.so .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,56 @@
+"""The errors of detent: one small tree, every sentence saying what came, what was wanted, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class DetentError(Exception):
+    """Anything that detent refuses; the message is written for the person who made the call."""
+
+
+class InvalidMachine(DetentError, ValueError):
+    """Tables, symbols, states or outputs that do not make a machine."""
+
+
+class InvalidWord(DetentError, ValueError):
+    """A word or a start state that the machine cannot read."""
+
+
+class InvalidConfig(DetentError, ValueError):
+    """A setting outside the range in which it means something."""
+
+
+class InvalidInput(DetentError, ValueError):
+    """A tensor or array of the wrong shape, type or content."""
+
+
+class UnknownName(DetentError, LookupError):
+    """A name that nothing here answers to."""
+
+
+class BrokenFile(DetentError, ValueError):
+    """A file that is not what it should be; says where."""
+
+    def __init__(self, path: object, reason: str, line: int | None = None) -> None:
+        self.path, self.reason, self.line = str(path), reason, line
+        place = f"{path}, line {line}" if line is not None else f"{path}"
+        super().__init__(f"{place}: {reason}")
+
+
+class BackendUnavailable(DetentError, RuntimeError):
+    """A backend that was asked for and is not there; says why and what to do."""
+
+
+class BudgetExceeded(DetentError, RuntimeError):
+    """A computation that would have cost more than it was allowed to."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownName:
+    """The error for a name that is not among `known`, with the nearest ones that are."""
+    names = list(known)
+    folded = {candidate.casefold(): candidate for candidate in names}
+    near = [folded[match] for match in get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
+    hint = f" Did you mean {' or '.join(repr(candidate) for candidate in near)}?" if near else ""
+    return UnknownName(f"unknown {kind} {name!r}.{hint} Known: {', '.join(names)}.")

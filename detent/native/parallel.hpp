@@ -1,0 +1,29 @@
+// Cut [0, count) into one range per thread and call work(begin, end) on each.
+// Results never depend on the number of threads: ranges write to disjoint places.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace detent {
+
+template <class Work>
+void parallel_ranges(int64_t count, int threads, Work work) {
+    const int64_t workers = std::max<int64_t>(1, std::min<int64_t>(threads, count));
+    if (workers == 1) {
+        if (count > 0) work(int64_t{0}, count);
+        return;
+    }
+    auto edge = [&](int64_t worker) { return count * worker / workers; };
+    std::vector<std::thread> pool;
+    pool.reserve(workers - 1);
+    for (int64_t worker = 1; worker < workers; ++worker)
+        pool.emplace_back([&, worker] { work(edge(worker), edge(worker + 1)); });
+    work(int64_t{0}, edge(1));
+    for (auto& thread : pool) thread.join();
+}
+
+}  // namespace detent
+
+#define DETENT_API extern "C" __attribute__((visibility("default")))

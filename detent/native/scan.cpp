@@ -1,0 +1,2 @@
+// Placeholder until the table scans arrive.
+#include "parallel.hpp"

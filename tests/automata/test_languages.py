@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from detent.automata import from_tables, modular_arithmetic, tomita
+from detent.errors import InvalidMachine
+
+LANGUAGES = {
+    1: lambda w: "0" not in w,
+    2: lambda w: re.fullmatch("(10)*", w) is not None,
+    3: lambda w: not any(len(one) % 2 and len(zero) % 2 for one, zero in re.findall("(1+)(0+)", w)),
+    4: lambda w: "000" not in w,
+    5: lambda w: w.count("0") % 2 == 0 and w.count("1") % 2 == 0,
+    6: lambda w: (w.count("0") - w.count("1")) % 3 == 0,
+    7: lambda w: re.fullmatch("0*1*0*1*", w) is not None,
+}
+
+
+@pytest.mark.parametrize("number", LANGUAGES)
+def test_tomita_on_all_words_up_to_length_12(number: int) -> None:
+    machine = tomita(number)
+    assert machine.outputs == ("reject", "accept")
+    for length in range(13):
+        for letters in itertools.product("01", repeat=length):
+            word = "".join(letters)
+            assert machine.readout[machine.run(word)] == LANGUAGES[number](word), word
+
+
+def test_tomita_has_seven_languages() -> None:
+    with pytest.raises(InvalidMachine, match="numbered 1 to 7; got 8"):
+        tomita(8)
+
+
+@pytest.mark.parametrize("modulus", [1, 2, 5, 7])
+def test_modular_arithmetic_is_the_calculator(modulus: int) -> None:
+    machine, rng = modular_arithmetic(modulus), np.random.default_rng(modulus)
+    assert machine.n_states == 4 * modulus
+    assert machine.states[machine.start] == "0"
+    for _ in range(200):
+        value, operator, word = 0, "", ""
+        for symbol in rng.choice(list(machine.symbols), rng.integers(1, 12)):
+            word += symbol
+            if symbol in "+-*":
+                operator = symbol
+            else:
+                value, operator = (eval(f"({value}){operator}{symbol}") if operator else int(symbol)), ""
+        assert machine.outputs[machine.readout[machine.run(word)]] == str(value % modulus), word
+
+
+def test_modular_arithmetic_as_documented() -> None:
+    machine = modular_arithmetic(7)
+    assert machine.outputs[machine.readout[machine.run("2+3*4")]] == str(20 % 7)
+    assert machine.outputs[machine.readout[machine.run("-3")]] == str(-3 % 7)
+    with pytest.raises(InvalidMachine, match="modulus is at least 1; got 0"):
+        modular_arithmetic(0)
+
+
+def test_from_tables() -> None:
+    machine = from_tables([[1, 2, 0], [0, 0, 0]], symbols=("next", "zero"), start=2)
+    assert machine.outputs == machine.states == ("0", "1", "2")
+    assert machine.run(["next", "next"]) == 1
+    told = from_tables(np.array([[1, 0]]), states=("off", "on"), outputs=("dark", "light"), readout=[0, 1])
+    assert told.symbols == ("0",)
+    assert told.respond("000").tolist() == [1, 0, 1]
+    with pytest.raises(InvalidMachine, match="outputs and readout come together"):
+        from_tables([[0]], readout=[0])
+    with pytest.raises(InvalidMachine, match="at least one symbol; got none"):
+        from_tables([])
+    with pytest.raises(InvalidMachine, match="sends state '0' to 4"):
+        from_tables([[4]])

@@ -1,0 +1,150 @@
+"""Rows survive kills and crowds; files are whole or absent."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from detent import records
+from detent.records import BrokenRows
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    return tmp_path / "results" / "rows.jsonl"
+
+
+def test_what_is_appended_is_read_in_order(rows: Path) -> None:
+    wanted = [{"n": n, "name": "Z\u2082\n\"'", "list": [1, None, 2.5], "deep": {"true": True}} for n in range(20)]
+    for row in wanted:
+        records.append(rows, row)
+    assert list(records.read(rows)) == wanted
+    assert [json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()] == wanted
+
+
+def test_an_empty_file_has_no_rows(rows: Path) -> None:
+    rows.parent.mkdir()
+    rows.touch()
+    assert list(records.read(rows)) == []
+
+
+@pytest.mark.parametrize("cut", range(1, 14))
+def test_a_row_cut_off_by_a_kill_is_passed_over_and_then_removed(rows: Path, cut: int) -> None:
+    records.append(rows, {"n": 1})
+    half = json.dumps({"later": "row"}).encode()[:cut]
+    with rows.open("ab") as file:
+        file.write(half)
+    assert list(records.read(rows)) == [{"n": 1}]
+    records.append(rows, {"n": 2})
+    assert list(records.read(rows)) == [{"n": 1}, {"n": 2}]
+    assert rows.read_bytes() == b'{"n": 1}\n{"n": 2}\n'
+
+
+def test_a_file_that_is_only_half_a_row_is_mended(rows: Path) -> None:
+    rows.parent.mkdir()
+    rows.write_bytes(b'{"long": "' + b"x" * 200_000)
+    assert list(records.read(rows)) == []
+    records.append(rows, {"n": 1})
+    assert rows.read_bytes() == b'{"n": 1}\n'
+
+
+def test_a_last_row_that_lacks_only_its_end_of_line_is_kept(rows: Path) -> None:
+    rows.parent.mkdir()
+    rows.write_bytes(b'{"n": 1}\n{"n": 2}')
+    assert list(records.read(rows)) == [{"n": 1}, {"n": 2}]
+    records.append(rows, {"n": 3})
+    assert list(records.read(rows)) == [{"n": 1}, {"n": 2}, {"n": 3}]
+
+
+@pytest.mark.parametrize("garbage", [b"not json", b"[1, 2]", b"3", b"\xff\xfe", b'{"n": 1'])
+def test_garbage_elsewhere_is_refused_with_its_line(rows: Path, garbage: bytes) -> None:
+    rows.parent.mkdir()
+    rows.write_bytes(b'{"n": 1}\n' + garbage + b'\n{"n": 2}\n')
+    with pytest.raises(BrokenRows, match=r"rows\.jsonl, line 2: a JSON object was wanted; got"):
+        list(records.read(rows))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}])
+def test_a_row_that_json_cannot_hold_is_refused_and_leaves_nothing(rows: Path, value: object) -> None:
+    with pytest.raises(BrokenRows, match="cannot be written as JSON"):
+        records.append(rows, {"value": value})
+    assert not rows.exists()
+
+
+def test_many_programs_append_to_one_file(rows: Path) -> None:
+    program = (
+        "import sys; from detent import records\n"
+        "for n in range(100): records.append(sys.argv[1], {'who': sys.argv[2], 'n': n, 'pad': 'x' * 5000})"
+    )
+    crowd = [subprocess.Popen([sys.executable, "-c", program, str(rows), who]) for who in "ab"]
+    assert [one.wait() for one in crowd] == [0, 0]
+    found = list(records.read(rows))
+    for who in "ab":
+        assert [row["n"] for row in found if row["who"] == who] == list(range(100))
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    target = tmp_path / "machine.json"
+    records.write_atomically(target, "old")
+    records.write_atomically(target, b"new \xff")
+    assert target.read_bytes() == b"new \xff"
+    assert os.listdir(tmp_path) == ["machine.json"]
+
+
+@pytest.mark.parametrize("culprit", ["os.replace", "os.fsync"])
+def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, culprit: str
+) -> None:
+    target = tmp_path / "machine.json"
+    target.write_text("old")
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(culprit, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        records.write_atomically(target, "new")
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["machine.json"]
+
+
+def test_a_missing_folder_is_an_error_and_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        records.write_atomically(tmp_path / "nowhere" / "file", "data")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_written_file_may_be_read_by_others_as_the_umask_says(tmp_path: Path) -> None:
+    records.write_atomically(tmp_path / "file", "data")
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_short_write_is_undone(rows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records.append(rows, {"n": 1})
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: real(file, data[:3]))
+    with pytest.raises(OSError, match="no room for another row"):
+        records.append(rows, {"n": 2})
+    assert rows.read_bytes() == b'{"n": 1}\n'
+
+
+def test_the_stamp_says_where_when_and_how() -> None:
+    stamp = records.stamp()
+    assert json.loads(json.dumps(stamp)) == stamp
+    assert stamp["machine"]["cores"] >= 1
+    assert stamp["machine"]["cpu"]
+    assert stamp["versions"]["python"].startswith(f"{sys.version_info.major}.{sys.version_info.minor}")
+    assert stamp["versions"]["numpy"]
+    assert stamp["date"].endswith("+00:00")
+
+
+def test_the_stamp_names_the_command_without_folders() -> None:
+    program = "from detent import records; print(records.stamp()['command'])"
+    said = subprocess.run([sys.executable, "-c", program, "a b"], capture_output=True, text=True, check=True)
+    assert said.stdout == "-c 'a b'\n"

@@ -1,5 +1,6 @@
 """Machines as mathematics: what is true of them without a network. NumPy, no torch."""
 
+from detent.automata.equivalence import separating_word as separating_word
 from detent.automata.groups import alternating as alternating
 from detent.automata.groups import cyclic as cyclic
 from detent.automata.groups import dihedral as dihedral
@@ -14,6 +15,9 @@ from detent.automata.languages import tomita as tomita
 from detent.automata.machine import Mealy as Mealy
 from detent.automata.machine import Moore as Moore
 from detent.automata.machine import Semiautomaton as Semiautomaton
+from detent.automata.matching import isomorphism as isomorphism
+from detent.automata.minimise import canonical as canonical
+from detent.automata.minimise import minimize as minimize
 from detent.automata.monoids import flip_flop as flip_flop
 from detent.automata.monoids import from_maps as from_maps
 from detent.automata.monoids import permutation_reset as permutation_reset

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from detent.automata import Mealy, Moore, Semiautomaton, cyclic, mathieu11, symmetric, tomita
+from detent.automata.matching import isomorphism
+from detent.errors import BudgetExceeded, InvalidMachine
+
+
+def shuffled(machine, seed: int):
+    to = np.random.default_rng(seed).permutation(machine.n_states)
+    back = np.argsort(to)
+    changes = {"tables": to[machine.tables[:, back]], "states": ()}
+    if type(machine) is not Semiautomaton:
+        changes |= {"start": int(to[machine.start]), "readout": machine.readout[..., back]}
+    return replace(machine, **changes), to
+
+
+def check(first, second, found) -> None:
+    """The definition of an isomorphism, entry by entry."""
+    assert sorted(found) == list(range(first.n_states))
+    assert np.array_equal(found[first.tables], second.tables[:, found])
+    if type(first) is not Semiautomaton:
+        assert found[first.start] == second.start
+        assert np.array_equal(second.readout[..., found], first.readout)
+
+
+def by_brute_force(first, second) -> bool:
+    return any(
+        np.array_equal(np.array(m)[first.tables], second.tables[:, list(m)])
+        for m in itertools.permutations(range(first.n_states))
+    )
+
+
+@pytest.mark.parametrize("machine", [cyclic(6), symmetric(4), tomita(3), mathieu11()], ids=["Z6", "S4", "T3", "M11"])
+def test_a_started_machine_is_found_again(machine: Moore) -> None:
+    other, to = shuffled(machine, 5)
+    found = isomorphism(machine, other)
+    check(machine, other, found)
+    assert np.array_equal(found, to)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_plain_semiautomata_against_brute_force(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, A = int(rng.integers(1, 6)), int(rng.integers(1, 3))
+    first = Semiautomaton(symbols=tuple("ab"[:A]), tables=rng.integers(0, n, (A, n)))
+    second, _ = shuffled(first, seed)
+    check(first, second, isomorphism(first, second))
+    tables = second.tables.copy()
+    tables[rng.integers(A), rng.integers(n)] = rng.integers(n)
+    changed = replace(second, tables=tables)
+    found = isomorphism(first, changed)
+    assert (found is not None) == by_brute_force(first, changed)
+    if found is not None:
+        check(first, changed, found)
+
+
+def test_many_equal_parts_and_unreachable_states() -> None:
+    q = np.arange(60)
+    first = Semiautomaton(symbols=("a",), tables=[np.where(q % 3 == 2, q - 2, q + 1)])  # twenty cycles of three
+    second, _ = shuffled(first, 1)
+    check(first, second, isomorphism(first, second))
+    started = Mealy(symbols=("a",), tables=first.tables, start=4, outputs=("x",), readout=np.zeros((1, 60), int))
+    other, _ = shuffled(started, 2)
+    check(started, other, isomorphism(started, other))
+
+
+def test_differences_are_seen() -> None:
+    assert isomorphism(tomita(5), replace(tomita(5), start=1)) is None
+    assert isomorphism(tomita(5), replace(tomita(5), readout=[1, 0, 0, 1])) is None
+    assert isomorphism(tomita(4), tomita(5)) is None
+    assert isomorphism(tomita(1), tomita(2)) is None
+    assert isomorphism(cyclic(2), Semiautomaton(symbols=("0", "1"), tables=cyclic(2).tables)) is None
+    with pytest.raises(InvalidMachine, match="over the same symbols"):
+        isomorphism(cyclic(2), Moore(symbols=("0", "x"), tables=[[0, 1], [1, 0]], outputs=("a",), readout=[0, 0]))
+
+
+def test_a_search_that_gets_lost_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("detent.automata.matching._MISTAKES", -6)
+    with pytest.raises(
+        BudgetExceeded, match="neither found nor excluded an isomorphism in 0 attempts; give the machines"
+    ):
+        isomorphism(cyclic(6), cyclic(6))

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from aalpy.automata import MealyMachine, MooreMachine
+from automata.fa.dfa import DFA
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from detent.automata import Mealy, Moore, Semiautomaton, cyclic, mathieu11, parallel, symmetric, tomita
+from detent.automata.minimise import canonical, minimize
+from detent.errors import InvalidMachine
+
+
+def random_machine(kind: type, seed: int, n: int = 12, A: int = 2, outputs: int = 2):
+    """Targets among the first half only, so that there is something to drop and to merge."""
+    rng = np.random.default_rng(seed)
+    shape = (n,) if kind is Moore else (A, n)
+    return kind(
+        symbols=tuple("abcd"[:A]), tables=rng.integers(0, max(1, n // 2), (A, n)), start=int(rng.integers(n)),
+        outputs=tuple("xyz"[:outputs]), readout=rng.integers(0, outputs, shape) * (rng.random(shape) < 0.3),
+    )  # fmt: skip
+
+
+def shuffled(machine, seed: int):
+    """The same machine with its states in another order."""
+    to = np.random.default_rng(seed).permutation(machine.n_states)
+    back = np.argsort(to)
+    return replace(
+        machine, tables=to[machine.tables[:, back]], states=(), start=int(to[machine.start]),
+        readout=machine.readout[..., back],
+    )  # fmt: skip
+
+
+def as_dfa(machine: Moore) -> DFA:
+    moves = {q: dict(zip(machine.symbols, row, strict=True)) for q, row in enumerate(machine.tables.T.tolist())}
+    return DFA(
+        states=set(moves), input_symbols=set(machine.symbols), initial_state=machine.start, transitions=moves,
+        final_states=set(np.flatnonzero(machine.readout).tolist()),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_moore_minimisation_against_automata_lib(seed: int) -> None:
+    machine = random_machine(Moore, seed)
+    small = minimize(machine)
+    assert as_dfa(small) == as_dfa(machine)
+    assert small.n_states == len(as_dfa(machine).minify().states)
+
+
+@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("kind", [Moore, Mealy])
+def test_minimisation_against_aalpy(kind: type, seed: int) -> None:
+    machine = minimize(random_machine(kind, seed, n=10, A=3, outputs=3))  # aalpy keeps unreachable states
+    grown = parallel_copy(machine, seed)
+    setup, order = {}, [grown.start, *(q for q in range(grown.n_states) if q != grown.start)]
+    for q in order:
+        moves = {x: str(int(grown.tables[a, q])) for a, x in enumerate(grown.symbols)}
+        if kind is Moore:
+            setup[str(q)] = (int(grown.readout[q]), moves)
+        else:
+            setup[str(q)] = {x: (int(grown.readout[a, q]), moves[x]) for a, x in enumerate(grown.symbols)}
+    theirs = (MooreMachine if kind is Moore else MealyMachine).from_state_setup(setup)
+    theirs.minimize()
+    assert minimize(grown) == machine
+    assert len(theirs.states) == machine.n_states
+
+
+def parallel_copy(machine, seed: int):
+    """Two copies of every state, entered at random: the same responses from up to twice as many states."""
+    rng, n = np.random.default_rng(seed), machine.n_states
+    tables = np.tile(machine.tables.astype(int), 2) + n * rng.integers(0, 2, (machine.n_symbols, 2 * n))
+    return replace(machine, tables=tables, states=(), readout=np.concatenate([machine.readout] * 2, axis=-1))
+
+
+@given(st.integers(0, 2**32), st.sampled_from([Moore, Mealy]), st.integers(1, 30), st.integers(1, 3))
+@settings(max_examples=80, deadline=None)
+def test_equal_behaviour_gives_equal_machines(seed: int, kind: type, n: int, A: int) -> None:
+    machine = random_machine(kind, seed, n=n, A=A)
+    small = minimize(machine)
+    assert minimize(shuffled(machine, seed + 1)) == small
+    assert minimize(parallel_copy(machine, seed + 2)) == small
+    assert minimize(small) == small
+    word = np.random.default_rng(seed).integers(0, A, 40)
+    assert np.array_equal(small.respond(word), machine.respond(word))
+
+
+def test_numbering_is_breadth_first_in_symbol_order() -> None:
+    machine = Moore(
+        symbols=("a", "b"), tables=[[3, 0, 2, 1], [2, 1, 3, 0]], start=0, outputs=tuple("wxyz"), readout=range(4)
+    )
+    assert minimize(machine).tables.tolist() == [[1, 3, 2, 0], [2, 0, 1, 3]]
+    assert minimize(machine).states == ("0", "1", "2", "3")
+
+
+def test_canonical_forgets_the_order_of_names() -> None:
+    machine = Mealy(symbols=("a", "b"), tables=[[1, 0], [0, 1]], outputs=("n", "never", "m"), readout=[[0, 2], [2, 2]])
+    other = Mealy(symbols=("b", "a"), tables=[[0, 1], [1, 0]], outputs=("m", "n"), readout=[[0, 0], [1, 0]])
+    assert minimize(machine) != minimize(other)
+    assert canonical(machine) == canonical(other)
+    assert canonical(machine).outputs == ("m", "n")
+    assert canonical(tomita(1)) == canonical(minimize(tomita(1))) != canonical(tomita(2))
+
+
+def test_one_flipped_output_is_seen() -> None:
+    machine = tomita(7)
+    flipped = replace(machine, readout=[1, 1, 1, 0, 0])
+    assert minimize(flipped) != minimize(machine)
+
+
+@pytest.mark.parametrize("number", range(1, 8))
+def test_tomita_machines_are_minimal(number: int) -> None:
+    assert minimize(tomita(number)).n_states == tomita(number).n_states
+
+
+def test_word_problems_are_minimal_and_already_numbered() -> None:
+    for machine in (cyclic(16), symmetric(4), mathieu11()):
+        assert np.array_equal(minimize(machine).tables, machine.tables)
+
+
+def test_a_machine_beside_itself_is_one_machine() -> None:
+    assert np.array_equal(minimize(parallel(symmetric(4), symmetric(4))).tables, symmetric(4).tables)
+
+
+def test_a_machine_without_outputs_is_refused() -> None:
+    with pytest.raises(
+        InvalidMachine, match=r"only machines with outputs can be minimised; got Semiautomaton\(1 states"
+    ):
+        minimize(Semiautomaton(symbols=("a",), tables=[[0]]))  # type: ignore[type-var]

@@ -1,6 +1,9 @@
 """Machines as mathematics: what is true of them without a network. NumPy, no torch."""
 
+from detent.automata.definite_order import Definite as Definite
+from detent.automata.definite_order import definite as definite
 from detent.automata.equivalence import separating_word as separating_word
+from detent.automata.facts import Facts as Facts
 from detent.automata.groups import alternating as alternating
 from detent.automata.groups import cyclic as cyclic
 from detent.automata.groups import dihedral as dihedral
@@ -21,7 +24,11 @@ from detent.automata.minimise import minimize as minimize
 from detent.automata.monoids import flip_flop as flip_flop
 from detent.automata.monoids import from_maps as from_maps
 from detent.automata.monoids import permutation_reset as permutation_reset
+from detent.automata.periods import aperiodic as aperiodic
+from detent.automata.periods import group as group
 from detent.automata.products import cascade as cascade
 from detent.automata.products import direct_product as direct_product
 from detent.automata.products import parallel as parallel
+from detent.automata.resets import synchronising as synchronising
 from detent.automata.running import compose as compose
+from detent.automata.transitions import transition_monoid as transition_monoid

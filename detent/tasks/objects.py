@@ -19,7 +19,7 @@ import numpy as np
 from detent.automata import Moore
 from detent.automata.running import Ints
 from detent.tasks.sentences import Stories
-from detent.tasks.task import Task
+from detent.tasks.sampling import Task
 from detent.tasks.vocabulary import ITEMS, PEOPLE, Vocabulary, beginning, following
 
 IDLE = NOBODY = -1

@@ -1,0 +1,112 @@
+"""Whether the last k symbols of a word tell the state, on the words that a task draws.
+
+    k  the order
+
+A task is definite of order k when two of its words with the same last k symbols always end in the same state. Follow
+two places a task can be in, at different states, by symbols that may follow in both: if that can go on for ever, it can
+go round in a circle, and the word round the circle is the witness; if not, the longest such walk has k - 1 steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from detent.automata import Definite, definite
+from detent.errors import BudgetExceeded
+from detent.tasks.grammar import permitted
+from detent.tasks.sampling import Task
+
+Place = tuple[int, int]
+"""(state of the machine, state of the grammar)."""
+Pair = tuple[Place, Place]
+
+
+def definite_words(task: Task, *, limit: int = 1_000_000) -> Definite:
+    """Whether the words of the task are definite, looking at no more than `limit` pairs of places.
+
+    A machine that is not definite can be so on the words that are drawn, when those that keep states apart are not.
+    """
+    if permitted(task.grammar).all():
+        return definite(task.machine)
+    walk = _Walk(task)
+    steps: dict[Pair, int] = {}  # how far two places can be followed at different states, so far
+    for pair in walk.pairs():
+        if pair in steps:
+            continue
+        trail = [(pair, -1, walk.onwards(pair))]  # a pair, the symbol that led to it, where it may lead
+        depth = {pair: 0}
+        while trail:
+            here, _, onwards = trail[-1]
+            symbol, then = next(onwards, (None, here))
+            if symbol is None:
+                trail.pop()
+                del depth[here]
+                steps.setdefault(here, 0)
+                if trail:
+                    _lengthen(steps, trail[-1][0], here)
+            elif then in depth:
+                circle = [led for _, led, _ in trail[depth[then] + 1 :]] + [symbol]
+                return walk.witness(None, then, circle)
+            elif then in steps:
+                _lengthen(steps, here, then)
+            else:
+                depth[then] = len(trail)
+                trail.append((then, symbol, walk.onwards(then)))
+                if len(steps) + len(trail) > limit:
+                    raise BudgetExceeded(f"whether {task.name} is definite takes more than {limit} pairs of places.")
+    return _tight(walk, steps)
+
+
+def _lengthen(steps: dict[Pair, int], before: Pair, after: Pair) -> None:
+    steps[before] = max(steps.get(before, 0), steps[after] + 1)
+
+
+def _tight(walk: _Walk, steps: dict[Pair, int]) -> Definite:
+    """The order, with the longest walk that keeps two states apart."""
+    if not steps:
+        return Definite(order=0, word=(), apart=None)
+    first = pair = max(steps, key=steps.__getitem__)
+    word = []
+    while steps[pair]:
+        symbol, pair = next(move for move in walk.onwards(pair) if steps[move[1]] == steps[pair] - 1)
+        word.append(symbol)
+    return walk.witness(len(word) + 1, first, word)
+
+
+class _Walk:
+    """The places of a task, and pairs of them at different states."""
+
+    def __init__(self, task: Task) -> None:
+        self.machine, self.moves, self.rules = task.machine, task.machine.tables, task.grammar.tables
+        self.allowed = [np.flatnonzero(row).tolist() for row in permitted(task.grammar)]
+        self.places = [(task.machine.start, task.grammar.start)]
+        seen = set(self.places)
+        for q, g in self.places:
+            for symbol in self.allowed[g]:
+                reached = (int(self.moves[symbol, q]), int(self.rules[symbol, g]))
+                if reached not in seen:
+                    seen.add(reached)
+                    self.places.append(reached)
+
+    def pairs(self) -> Iterator[Pair]:
+        """Pairs at different states; the places found last and in step with the grammar first, where circles are."""
+        late = self.places[::-1]
+        for in_step in (True, False):
+            for i, one in enumerate(late):
+                for other in late[:i]:
+                    if one[0] != other[0] and (one[1] == other[1]) == in_step:
+                        yield one, other
+
+    def onwards(self, pair: Pair) -> Iterator[tuple[int, Pair]]:
+        (p, g), (q, h) = pair
+        for symbol in self.allowed[g]:
+            if symbol in self.allowed[h] and self.moves[symbol, p] != self.moves[symbol, q]:
+                one = (int(self.moves[symbol, p]), int(self.rules[symbol, g]))
+                yield symbol, (one, (int(self.moves[symbol, q]), int(self.rules[symbol, h])))
+
+    def witness(self, order: int | None, pair: Pair, word: list[int]) -> Definite:
+        (p, _), (q, _) = pair
+        spelt = tuple(self.machine.symbols[symbol] for symbol in word)
+        return Definite(order=order, word=spelt, apart=(self.machine.states[p], self.machine.states[q]))

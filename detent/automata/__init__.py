@@ -4,6 +4,9 @@ from detent.automata.definite_order import Definite as Definite
 from detent.automata.definite_order import definite as definite
 from detent.automata.equivalence import separating_word as separating_word
 from detent.automata.facts import Facts as Facts
+from detent.automata.files import read_machine as read_machine
+from detent.automata.files import to_dot as to_dot
+from detent.automata.files import write_machine as write_machine
 from detent.automata.groups import alternating as alternating
 from detent.automata.groups import cyclic as cyclic
 from detent.automata.groups import dihedral as dihedral

@@ -1,0 +1,226 @@
+"""Parse DOT into nodes and edges, as Graphviz would, without asking what they mean.
+
+Read: bare, numeric and quoted names, missing semicolons, chains a -> b -> c, ports (which only place the arrow),
+defaults (`node [...]`, `edge [...]`) from where they stand on, groups in braces, `strict`.
+Refused: undirected graphs and edges that lead to or from a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from detent.automata.files.dot.tokens import Token, tokens
+from detent.automata.files.reading import Reading, shown
+
+DEEPEST = 100
+"""Groups within groups that are still read."""
+
+
+@dataclass(slots=True)
+class Node:
+    name: str
+    line: int
+    attributes: dict[str, str]
+
+
+@dataclass(slots=True)
+class Edge:
+    source: str
+    target: str
+    line: int
+    attributes: dict[str, str]
+
+
+@dataclass
+class Graph:
+    attributes: dict[str, str] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    """By name, in order of first mention."""
+    declared: dict[str, Node] = field(default_factory=dict)
+    """Those with a line of their own, in order of that line."""
+    edges: list[Edge] = field(default_factory=list)
+
+    def ordered(self, without: Collection[str]) -> list[Node]:
+        """The nodes in order of their lines, then those that only edges mention, without some."""
+        return [node for name, node in {**self.declared, **self.nodes}.items() if name not in without]
+
+
+def parse_graph(reading: Reading) -> Graph:
+    """The graph that the text describes."""
+    parser = _Parser(reading)
+    parser.header()
+    parser.statements()
+    return parser.graph
+
+
+class _Parser:
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.graph = Graph()
+        # one pair of defaults per open brace: what `node [...]` and `edge [...]` have set so far
+        self.defaults: list[tuple[dict[str, str], dict[str, str]]] = [({}, {})]
+        self.tokens = tokens(reading)
+        self.token = next(self.tokens)
+
+    def header(self) -> None:
+        """strict? digraph name? {"""
+        strict = self.token
+        if self._keyword("strict"):
+            self.reading.doubt(
+                "a strict graph has no parallel edges; those in the file were kept, each as a transition.",
+                self._line(strict),
+            )
+        kind = self.token
+        if self._keyword("graph"):
+            raise self._error("a machine is a digraph; this graph has no directions.", kind)
+        if not self._keyword("digraph"):
+            found = "nothing" if kind.kind == "end" else shown(kind.value, 30)
+            raise self._error(f"a DOT file begins with 'digraph'; this one with {found}.", kind)
+        if self.token.kind in ("name", "string"):
+            self._advance()
+        self._expect("{")
+
+    def statements(self) -> None:
+        while True:
+            token = self.token
+            if token.kind == "end":
+                raise self._error("the file ends before the closing '}' of the graph.", token)
+            if token.kind == "mark" and token.value == "}":
+                self._advance()
+                if len(self.defaults) == 1:
+                    break
+                self.defaults.pop()
+                self._refuse_group_edge()
+            elif token.kind == "mark" and token.value == ";":
+                self._advance()
+            elif (token.kind == "mark" and token.value == "{") or self._keyword("subgraph"):
+                self._open_group(token)
+            else:
+                self._statement()
+        if self.token.kind != "end":
+            raise self._error(f"the graph is closed, but the file goes on with {shown(self.token.value, 30)}.")
+
+    def _statement(self) -> None:
+        """Defaults, an attribute of the graph, a node, or a chain of edges."""
+        first = self.token
+        if self._keyword("graph"):
+            self._attributes(self.graph.attributes if len(self.defaults) == 1 else {})
+        elif self._keyword("node"):
+            self._attributes(self.defaults[-1][0])
+        elif self._keyword("edge"):
+            self._attributes(self.defaults[-1][1])
+        else:
+            name = self._name()
+            if self._mark("="):
+                value = self._name("a value")
+                if len(self.defaults) == 1:
+                    self.graph.attributes[name] = value
+                return
+            self._port()
+            node = self._node(name, first)
+            if self.token.kind == "arrow":
+                self._chain(node, first)
+            else:
+                self.graph.declared.setdefault(name, node)
+                self._attributes(node.attributes)
+
+    def _chain(self, source: Node, first: Token) -> None:
+        pairs = []
+        while self.token.kind == "arrow":
+            if self.token.value == "--":
+                raise self._error("'--' has no direction; a machine needs '->'.")
+            self._advance()
+            if (self.token.kind == "mark" and self.token.value == "{") or self._is_keyword("subgraph"):
+                raise self._error("an edge to a group of nodes is not a transition; write one edge per node.")
+            place = self.token
+            target = self._node(self._name("the state the arrow leads to"), place)
+            self._port()
+            pairs.append((source.name, target.name))
+            source = target
+        attributes = dict(self.defaults[-1][1])
+        self._attributes(attributes)
+        line = self._line(first)
+        self.graph.edges += [Edge(begin, end, line, attributes) for begin, end in pairs]
+
+    def _open_group(self, token: Token) -> None:
+        if token.value != "{" and self.token.kind in ("name", "string"):
+            self._advance()
+        self._expect("{")
+        if len(self.defaults) == 1:
+            self.reading.doubt("the grouping of nodes in braces was ignored.", self._line(token))
+        if len(self.defaults) > DEEPEST:
+            raise self._error(f"groups are nested more than {DEEPEST} deep; no machine file does that.", token)
+        node_defaults, edge_defaults = self.defaults[-1]
+        self.defaults.append((dict(node_defaults), dict(edge_defaults)))
+
+    def _refuse_group_edge(self) -> None:
+        if self.token.kind == "arrow":
+            raise self._error("an edge from a group of nodes is not a transition; write one edge per node.")
+
+    def _attributes(self, into: dict[str, str]) -> None:
+        """Any number of lists [key = value, ...]; a key alone means true."""
+        while self._mark("["):
+            while not self._mark("]"):
+                key = self._name("an attribute or ']'")
+                into[key] = self._name("a value") if self._mark("=") else "true"
+                if not self._mark(","):
+                    self._mark(";")
+
+    def _node(self, name: str, token: Token) -> Node:
+        node = self.graph.nodes.get(name)
+        if node is None:
+            node = self.graph.nodes[name] = Node(name, self._line(token), dict(self.defaults[-1][0]))
+        return node
+
+    def _name(self, wanted: str = "a state, an edge or '}'") -> str:
+        token = self.token
+        if token.kind not in ("name", "string"):
+            found = "the end of the file" if token.kind == "end" else shown(token.value, 30)
+            raise self._error(f"wanted {wanted}, found {found}.")
+        self._advance()
+        if token.kind == "name" or not self._mark("+"):
+            return token.value
+        parts = [token.value]
+        while True:
+            if self.token.kind != "string":
+                raise self._error("wanted a string after '+'.")
+            parts.append(self.token.value)
+            self._advance()
+            if not self._mark("+"):
+                return "".join(parts)
+
+    def _port(self) -> None:
+        while self._mark(":"):
+            self._name("a port after ':'")
+
+    def _expect(self, mark: str) -> None:
+        found = "the end of the file" if self.token.kind == "end" else shown(self.token.value, 30)
+        if not self._mark(mark):
+            raise self._error(f"wanted '{mark}', found {found}.")
+
+    def _mark(self, mark: str) -> bool:
+        """Step over this mark if it comes next."""
+        found = self.token.kind == "mark" and self.token.value == mark
+        if found:
+            self._advance()
+        return found
+
+    def _is_keyword(self, word: str) -> bool:
+        return self.token.kind == "name" and self.token.value.lower() == word
+
+    def _keyword(self, word: str) -> bool:
+        """Step over this keyword if it comes next."""
+        found = self._is_keyword(word)
+        if found:
+            self._advance()
+        return found
+
+    def _advance(self) -> None:
+        self.token = next(self.tokens)
+
+    def _line(self, token: Token) -> int:
+        return self.reading.line(token.position)
+
+    def _error(self, reason: str, token: Token | None = None) -> Exception:
+        return self.reading.error(reason, self._line(token or self.token))

@@ -2,17 +2,18 @@
 
 from setuptools import Extension, setup
 
-SOURCES = ["detent/native/run.cpp", "detent/native/scan.cpp"]
+SOURCES = [f"detent/native/{name}.cpp" for name in ("run", "tables", "track", "follow", "surrogate", "readout")]
+HEADERS = [f"detent/native/{name}.hpp" for name in ("parallel", "lanes", "noise", "logits", "segments")]
 
 setup(
     ext_modules=[
         Extension(
             "detent.native._kernels",
             sources=SOURCES,
-            depends=["detent/native/parallel.hpp"],
+            depends=HEADERS,
             language="c++",
             # no -ffast-math, no contraction: the same bits on every machine
-            extra_compile_args=["-std=c++17", "-O3", "-pthread", "-fno-math-errno", "-ffp-contract=off"],
+            extra_compile_args=["-std=c++17", "-O3", "-pthread", "-fno-math-errno", "-ffp-contract=off", "-Wno-psabi"],
             extra_link_args=["-pthread"],
             optional=True,
         )

@@ -1,0 +1,3 @@
+"""Recurrent layers: what has parameters."""
+
+from detent.layers.nfsm import NFSM as NFSM

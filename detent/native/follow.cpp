@@ -1,0 +1,217 @@
+// Evaluation: follow the state and compute, at every step, only the column it is in.
+//
+// d logits a step and head instead of d x d. Sums run over the inputs in the same order as everywhere else, so
+// the states are bit for bit those of the tables. FLOCK segments advance together to hide the latency of a sum.
+// Rearranging the weights pays from a few rows on; a single step reads them where they are.
+#include <atomic>
+
+#include "logits.hpp"
+#include "segments.hpp"
+
+using namespace detent;
+
+namespace {
+
+constexpr int FLOCK = 4;
+
+// Weights of one head, a column after the other, each as [input][entry of the column, padded to whole vectors].
+template <class T>
+struct Columns {
+    Head head;
+    int64_t padded;
+    std::vector<T> weight, bias;
+    const T *plain_weight, *plain_bias;  // as they came: entries x inputs
+};
+
+template <class T>
+std::vector<Columns<T>> by_column(const T* weight, const T* bias, int64_t m, const std::vector<Head>& heads,
+                                  bool rearrange) {
+    constexpr int64_t W = Lane<T>::width;
+    std::vector<Columns<T>> all;
+    for (const Head& head : heads) {
+        Columns<T> columns{head, (head.size + W - 1) / W * W, {}, {}, weight + head.entry * m, bias + head.entry};
+        if (!rearrange) {
+            all.push_back(std::move(columns));
+            continue;
+        }
+        columns.weight.assign(size_t(head.size * m * columns.padded), T(0));
+        columns.bias.assign(size_t(head.size * columns.padded), T(0));
+        for (int64_t k = 0; k < head.size; ++k)
+            for (int64_t j = 0; j < head.size; ++j) {
+                const int64_t entry = head.entry + k * head.size + j;
+                columns.bias[k * columns.padded + j] = bias[entry];
+                for (int64_t i = 0; i < m; ++i)
+                    columns.weight[(k * m + i) * columns.padded + j] = weight[entry * m + i];
+            }
+        all.push_back(std::move(columns));
+    }
+    return all;
+}
+
+template <class T>
+struct Walk {
+    const T* input;
+    int64_t m, head_count, segment_count;
+    const std::vector<Columns<T>>* heads;
+    const Segment* segments;
+    const int64_t* starts;
+    int64_t* states;  // rows x heads
+    int64_t* finals;  // segments x heads
+    std::atomic<int64_t>* bad;
+};
+
+// One step of `flock` states of one head: sums for V vectors of the column at a time.
+template <class T, int flock, int V>
+DETENT_INLINE void sums(const Columns<T>& head, int64_t m, const T* const* rows, const int64_t* at, int64_t vector,
+                        T (*logits)[4 * Lane<T>::width]) {
+    typedef typename Lane<T>::Vector Vector;
+    constexpr int W = Lane<T>::width;
+    Vector sum[flock][V];
+    const T* weight[flock];
+    for (int f = 0; f < flock; ++f) {
+        weight[f] = head.weight.data() + at[f] * m * head.padded + vector * W;
+        for (int v = 0; v < V; ++v) sum[f][v] = load(head.bias.data() + at[f] * head.padded + (vector + v) * W);
+    }
+    for (int64_t i = 0; i < m; ++i)
+        for (int f = 0; f < flock; ++f)
+            for (int v = 0; v < V; ++v) sum[f][v] = sum[f][v] + rows[f][i] * load(weight[f] + i * head.padded + v * W);
+    for (int f = 0; f < flock; ++f)
+        for (int v = 0; v < V; ++v) store(logits[f] + v * W, sum[f][v]);
+}
+
+// The same sums from the weights as they came, eight entries at a time.
+template <class T>
+DETENT_INLINE void plain_sums(const Columns<T>& head, int64_t m, const T* row, int64_t at, int64_t begin, int64_t end,
+                              T* logits) {
+    for (int64_t j = begin; j < end; j += 8) {
+        const T* weight[8];
+        T sum[8];
+        for (int c = 0; c < 8; ++c) {
+            const int64_t entry = at * head.head.size + std::min(j + c, end - 1);
+            weight[c] = head.plain_weight + entry * m;
+            sum[c] = head.plain_bias[entry];
+        }
+        for (int64_t i = 0; i < m; ++i)
+            for (int c = 0; c < 8; ++c) sum[c] = sum[c] + row[i] * weight[c][i];
+        for (int64_t c = 0; c < std::min<int64_t>(8, end - j); ++c) logits[j - begin + c] = sum[c];
+    }
+}
+
+template <class T, int flock>
+DETENT_INLINE void step(const Walk<T>& walk, const Columns<T>& head, const T* const* rows, const int64_t* places,
+                        int64_t* at) {
+    constexpr int W = Lane<T>::width;
+    T logits[flock][4 * W], best[flock];
+    int64_t where[flock];
+    bool finite[flock];
+    for (int f = 0; f < flock; ++f) best[f] = -std::numeric_limits<T>::infinity(), where[f] = 0, finite[f] = true;
+    for (int64_t vector = 0, vectors = head.padded / W; vector < vectors; vector += 4) {
+        const int64_t count = std::min<int64_t>(4, vectors - vector);
+        const int64_t stop = std::min<int64_t>(count * W, head.head.size - vector * W);
+        if (head.weight.empty())
+            for (int f = 0; f < flock; ++f)
+                plain_sums(head, walk.m, rows[f], at[f], vector * W, vector * W + stop, logits[f]);
+        else switch (count) {
+            case 1: sums<T, flock, 1>(head, walk.m, rows, at, vector, logits); break;
+            case 2: sums<T, flock, 2>(head, walk.m, rows, at, vector, logits); break;
+            case 3: sums<T, flock, 3>(head, walk.m, rows, at, vector, logits); break;
+            default: sums<T, flock, 4>(head, walk.m, rows, at, vector, logits); break;
+        }
+        for (int f = 0; f < flock; ++f)
+            for (int64_t j = 0; j < stop; ++j) {
+                const T theta = logits[f][j];
+                finite[f] = finite[f] && (theta - theta == T(0));
+                if (theta > best[f]) best[f] = theta, where[f] = vector * W + j;
+            }
+    }
+    for (int f = 0; f < flock; ++f) {
+        at[f] = where[f];
+        if (!finite[f]) {
+            int64_t known = walk.bad->load();
+            while (places[f] < known && !walk.bad->compare_exchange_weak(known, places[f])) {}
+        }
+    }
+}
+
+// Rows [begin, end) of `flock` consecutive segments.
+template <class T, int flock>
+DETENT_INLINE void advance(const Walk<T>& walk, int64_t first, int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+        const T* rows[flock];
+        int64_t places[flock];
+        for (int f = 0; f < flock; ++f) {
+            places[f] = walk.segments[first + f].row + t;
+            rows[f] = walk.input + places[f] * walk.m;
+        }
+        for (int64_t h = 0; h < walk.head_count; ++h) {
+            int64_t at[flock];
+            for (int f = 0; f < flock; ++f) at[f] = walk.finals[(first + f) * walk.head_count + h];
+            step<T, flock>(walk, (*walk.heads)[h], rows, places, at);
+            for (int f = 0; f < flock; ++f) {
+                walk.finals[(first + f) * walk.head_count + h] = at[f];
+                walk.states[places[f] * walk.head_count + h] = at[f];
+            }
+        }
+    }
+}
+
+template <class T>
+DETENT_INLINE void follow_range(const Walk<T>& walk, int64_t begin, int64_t end) {
+    const int64_t r = walk.head_count;
+    for (int64_t i = begin * r; i < end * r; ++i) walk.finals[i] = walk.starts[i];
+    for (int64_t g = begin; g < end;) {
+        const int64_t flock = end - g >= FLOCK ? FLOCK : 1;
+        int64_t together = walk.segments[g].length;
+        for (int64_t f = 1; f < flock; ++f) together = std::min(together, walk.segments[g + f].length);
+        if (flock == FLOCK) advance<T, FLOCK>(walk, g, 0, together);
+        for (int64_t f = 0; f < flock; ++f) {
+            const Segment& segment = walk.segments[g + f];
+            advance<T, 1>(walk, g + f, flock == FLOCK ? together : 0, segment.length);
+            for (int64_t t = segment.length; t < segment.length + segment.room; ++t)
+                for (int64_t h = 0; h < r; ++h)
+                    walk.states[(segment.row + t) * r + h] = walk.finals[(g + f) * r + h];
+        }
+        g += flock;
+    }
+}
+
+DETENT_CLONES void follow_range_of(const Walk<float>& walk, int64_t begin, int64_t end) {
+    follow_range<float>(walk, begin, end);
+}
+DETENT_CLONES void follow_range_of(const Walk<double>& walk, int64_t begin, int64_t end) {
+    follow_range<double>(walk, begin, end);
+}
+
+template <class T>
+int64_t follow(const T* input, const T* weight, const T* bias, int64_t m, const int64_t* sizes, int64_t heads,
+               const Segment* segments, int64_t segment_count, const int64_t* starts, int64_t* states,
+               int64_t* finals, int threads) {
+    for (int64_t i = 0; i < segment_count * heads; ++i)
+        if (starts[i] < 0 || starts[i] >= sizes[i % heads]) return -2;
+    int64_t rows = 0, widest = 0;
+    for (int64_t g = 0; g < segment_count; ++g) rows += segments[g].length;
+    for (int64_t h = 0; h < heads; ++h) widest = std::max(widest, sizes[h]);
+    const std::vector<Columns<T>> columns = by_column(weight, bias, m, layout(sizes, heads), rows > 2 * widest);
+    const int64_t none = std::numeric_limits<int64_t>::max();
+    std::atomic<int64_t> bad(none);
+    const Walk<T> walk{input, m, heads, segment_count, &columns, segments, starts, states, finals, &bad};
+    const int64_t flocks = (segment_count + FLOCK - 1) / FLOCK;
+    parallel_ranges(flocks, threads, [&](int64_t begin, int64_t end) {
+        follow_range_of(walk, begin * FLOCK, std::min(end * FLOCK, segment_count));
+    });
+    return bad == none ? -1 : bad.load();
+}
+
+}  // namespace
+
+// states: rows x heads, finals: segments x heads. Returns -1, or a row whose logits are not finite, or -2 for a start
+// that its head does not have.
+#define DETENT_FOLLOW(NAME, T)                                                                                     \
+    DETENT_API int64_t NAME(const T* input, const T* weight, const T* bias, int64_t m, const int64_t* sizes,       \
+                            int64_t heads, const Segment* segments, int64_t segment_count, const int64_t* starts,  \
+                            int64_t* states, int64_t* finals, int threads) {                                       \
+        return follow<T>(input, weight, bias, m, sizes, heads, segments, segment_count, starts, states, finals,    \
+                         threads);                                                                                 \
+    }
+DETENT_FOLLOW(detent_follow_f32, float)
+DETENT_FOLLOW(detent_follow_f64, double)

@@ -1,2 +1,0 @@
-// Placeholder until the table scans arrive.
-#include "parallel.hpp"

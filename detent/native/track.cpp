@@ -1,0 +1,159 @@
+// Composing tables, and running states and adjoints through them: gathers of integers, nothing else.
+#include <vector>
+
+#include "logits.hpp"
+#include "segments.hpp"
+
+using namespace detent;
+
+namespace {
+
+// composite[t][k] = tables[t][composite[t - 1][k]], for steps [begin, end) of one sequence, from the identity.
+template <class Cell>
+void compose_steps(const Cell* tables, Cell* composite, const std::vector<Head>& heads, int64_t indices,
+                   int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t)
+        for (const Head& head : heads) {
+            const Cell* table = tables + t * indices + head.index;
+            const Cell* before = composite + (t - 1) * indices + head.index;
+            Cell* after = composite + t * indices + head.index;
+            for (int64_t k = 0; k < head.size; ++k) after[k] = t == begin ? table[k] : table[before[k]];
+        }
+}
+
+template <class Cell>
+void prefix(const Cell* tables, int64_t batch, int64_t length, const int64_t* sizes, int64_t head_count,
+            Cell* composite, int threads) {
+    const std::vector<Head> heads = layout(sizes, head_count);
+    const int64_t indices = heads.back().index + heads.back().size;
+    // a few long sequences are cut into one piece per thread; composition does not mind where
+    const int64_t pieces = batch >= threads ? 1 : std::max<int64_t>(1, std::min<int64_t>(threads, length / 4096));
+    auto edge = [&](int64_t piece) { return length * piece / pieces; };
+    parallel_ranges(batch * pieces, threads, [&](int64_t first, int64_t last) {
+        for (int64_t work = first; work < last; ++work) {
+            const int64_t from = work / pieces * length * indices, piece = work % pieces;
+            compose_steps(tables + from, composite + from, heads, indices, edge(piece), edge(piece + 1));
+        }
+    });
+    if (pieces == 1) return;
+    std::vector<Cell> carried(size_t(batch * pieces * indices));
+    for (int64_t b = 0; b < batch; ++b)
+        for (int64_t piece = 1; piece < pieces; ++piece)
+            for (const Head& head : heads) {
+                const Cell* end = composite + (b * length + edge(piece) - 1) * indices + head.index;
+                const Cell* before = carried.data() + (b * pieces + piece - 1) * indices + head.index;
+                Cell* carry = carried.data() + (b * pieces + piece) * indices + head.index;
+                for (int64_t k = 0; k < head.size; ++k) carry[k] = end[piece == 1 ? k : before[k]];
+            }
+    parallel_ranges(batch * pieces, threads, [&](int64_t first, int64_t last) {
+        std::vector<Cell> row(static_cast<size_t>(indices));
+        for (int64_t work = first; work < last; ++work) {
+            const int64_t b = work / pieces, piece = work % pieces;
+            if (piece == 0) continue;
+            const Cell* carry = carried.data() + work * indices;
+            for (int64_t t = edge(piece); t < edge(piece + 1); ++t) {
+                Cell* here = composite + (b * length + t) * indices;
+                std::copy(here, here + indices, row.begin());
+                for (const Head& head : heads)
+                    for (int64_t k = 0; k < head.size; ++k) here[head.index + k] = row[head.index + carry[head.index + k]];
+            }
+        }
+    });
+}
+
+// states[row][h] after every row of every segment, held through its room; finals[segment][h].
+// With an index, row n reads table index[row]; without, table n (a local row).
+template <class Cell>
+void track(const Cell* tables, const int64_t* index, const int64_t* sizes, int64_t head_count,
+           const Segment* segments, int64_t segment_count, const int64_t* starts, Cell* states, int64_t* finals,
+           int threads) {
+    const std::vector<Head> heads = layout(sizes, head_count);
+    const int64_t indices = heads.back().index + heads.back().size;
+    parallel_ranges(segment_count, threads, [&](int64_t first, int64_t last) {
+        for (int64_t g = first; g < last; ++g) {
+            const Segment& segment = segments[g];
+            for (int64_t h = 0; h < head_count; ++h) {
+                int64_t k = starts[g * head_count + h];
+                const Cell* column = tables + heads[h].index;
+                Cell* out = states + segment.row * head_count + h;
+                if (index)
+                    for (int64_t t = 0; t < segment.length; ++t)
+                        out[t * head_count] = Cell(k = column[index[segment.row + t] * indices + k]);
+                else
+                    for (int64_t t = 0; t < segment.length; ++t)
+                        out[t * head_count] = Cell(k = column[(segment.local + t) * indices + k]);
+                for (int64_t t = segment.length; t < segment.length + segment.room; ++t) out[t * head_count] = Cell(k);
+                finals[g * head_count + h] = k;
+            }
+        }
+    });
+}
+
+// In place: gains[t] becomes lambda[t][k] = gains[t][k] + lambda[t + 1][tables[t + 1][k]], and after the last row
+// lambda is `last`. firsts[segment][k] is what a change of the segment's starting index is worth.
+template <class T, class Cell>
+void adjoint(const Cell* tables, const int64_t* sizes, int64_t head_count, const Segment* segments,
+             int64_t segment_count, T* gains, const T* lasts, T* firsts, int threads) {
+    const std::vector<Head> heads = layout(sizes, head_count);
+    const int64_t indices = heads.back().index + heads.back().size;
+    parallel_ranges(segment_count, threads, [&](int64_t first, int64_t last) {
+        for (int64_t g = first; g < last; ++g) {
+            const Segment& segment = segments[g];
+            const T* ahead = lasts + g * indices;
+            for (int64_t t = segment.length - 1; t >= 0; --t) {
+                T* here = gains + (segment.local + t) * indices;
+                const Cell* table = tables + (segment.local + t + 1) * indices;
+                if (t == segment.length - 1)
+                    for (int64_t k = 0; k < indices; ++k) here[k] += ahead[k];
+                else
+                    for (const Head& head : heads)
+                        for (int64_t k = 0; k < head.size; ++k)
+                            here[head.index + k] += ahead[head.index + table[head.index + k]];
+                ahead = here;
+            }
+            const Cell* table = tables + segment.local * indices;
+            for (const Head& head : heads)
+                for (int64_t k = 0; k < head.size; ++k)
+                    firsts[g * indices + head.index + k] =
+                        segment.length ? ahead[head.index + table[head.index + k]] : ahead[head.index + k];
+        }
+    });
+}
+
+}  // namespace
+
+#define DETENT_BY_CELL(BYTES, CALL)      \
+    switch (BYTES) {                     \
+        case 1: { typedef uint8_t Cell; CALL; return 0; }  \
+        case 2: { typedef uint16_t Cell; CALL; return 0; } \
+        case 4: { typedef uint32_t Cell; CALL; return 0; } \
+        case 8: { typedef uint64_t Cell; CALL; return 0; } \
+    }                                    \
+    return -2
+
+DETENT_API int64_t detent_prefix(const void* tables, int cell_bytes, int64_t batch, int64_t length,
+                                 const int64_t* sizes, int64_t heads, void* composite, int threads) {
+    DETENT_BY_CELL(cell_bytes, prefix(static_cast<const Cell*>(tables), batch, length, sizes, heads,
+                                      static_cast<Cell*>(composite), threads));
+}
+
+DETENT_API int64_t detent_track(const void* tables, int cell_bytes, const int64_t* index, const int64_t* sizes,
+                                int64_t heads, const Segment* segments, int64_t segment_count, const int64_t* starts,
+                                void* states, int64_t* finals, int threads) {
+    DETENT_BY_CELL(cell_bytes, track(static_cast<const Cell*>(tables), index, sizes, heads, segments, segment_count,
+                                     starts, static_cast<Cell*>(states), finals, threads));
+}
+
+DETENT_API int64_t detent_adjoint_f32(const void* tables, int cell_bytes, const int64_t* sizes, int64_t heads,
+                                      const Segment* segments, int64_t segment_count, float* gains, const float* lasts,
+                                      float* firsts, int threads) {
+    DETENT_BY_CELL(cell_bytes, (adjoint<float, Cell>(static_cast<const Cell*>(tables), sizes, heads, segments,
+                                                     segment_count, gains, lasts, firsts, threads)));
+}
+
+DETENT_API int64_t detent_adjoint_f64(const void* tables, int cell_bytes, const int64_t* sizes, int64_t heads,
+                                      const Segment* segments, int64_t segment_count, double* gains,
+                                      const double* lasts, double* firsts, int threads) {
+    DETENT_BY_CELL(cell_bytes, (adjoint<double, Cell>(static_cast<const Cell*>(tables), sizes, heads, segments,
+                                                      segment_count, gains, lasts, firsts, threads)));
+}

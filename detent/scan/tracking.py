@@ -1,0 +1,221 @@
+"""A pass of many heads over many rows, as PyTorch operators with the gradient of the straight-through estimator.
+
+    B  sequences     L  length     m  width     r  heads     S  their indices     E  their entries
+
+`detent::track` samples tables, runs the states through them and reads them out; its backward pass weighs every
+index by a reverse scan of gathers and gives a gradient to the used columns alone. `detent::follow` is evaluation.
+Everything that depends on values (lengths, resets, packing) happens inside, so a compiled graph has no break.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from detent.scan.backends import stages
+from detent.scan.layout import Layout, lay_out
+from detent.scan.segments import LENGTH, of_batch, rows_of, windows
+from detent.scan.source import Noise, Source
+from detent.scan.tables import cell_dtype, one_hot
+
+
+def _flat(tensor: Tensor, last: int = 1) -> Tensor:
+    return tensor.reshape(-1, *tensor.shape[tensor.ndim - last :]).contiguous()
+
+
+def _source(kernels: object, input: Tensor, weight: Tensor, bias: Tensor, index: Tensor | None) -> Source:
+    weight, bias, rows = weight.contiguous(), bias.contiguous(), _flat(input)
+    if index is None:
+        return Source(rows, weight, bias)
+    return Source(rows, weight, bias, index.reshape(-1).long().contiguous(), kernels.logits(rows, weight, bias))  # type: ignore[attr-defined]
+
+
+def _layout(
+    input: Tensor, index: Tensor | None, start: Tensor, heads: Sequence[int], lengths: Tensor | None,
+    boundaries: Tensor | None, resets: Tensor | None, home: Sequence[int],
+) -> Layout:  # fmt: skip
+    shape = input.shape[:-1] if index is None else index.shape
+    return lay_out(shape, start, heads, lengths, boundaries, resets, home)
+
+
+@torch.library.custom_op("detent::track", mutates_args=())
+def track(
+    input: Tensor, weight: Tensor, bias: Tensor, vectors: Tensor, offset: Tensor, carry: Tensor | None,
+    index: Tensor | None, start: Tensor, lengths: Tensor | None, boundaries: Tensor | None, resets: Tensor | None,
+    seed: Tensor, heads: Sequence[int], home: Sequence[int], temperature: float, noisy: bool, backend: str,
+    chunk: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """(output: rows m, states: rows r, last states as one-hot rows: B S, tables: rows S or nothing if chunked)."""
+    kernels = stages(backend)
+    layout = _layout(input, index, start, heads, lengths, boundaries, resets, home)
+    source = _source(kernels, input, weight, bias, index)
+    noise = Noise(int(seed), temperature) if noisy else None
+    rows = input.shape[:-1] if index is None else index.shape
+    states = torch.zeros(rows.numel(), len(heads), dtype=cell_dtype(heads), device=input.device)
+    at = layout.starts.to(input.device)
+    made = []
+    for window in windows(layout.segments, chunk):
+        tables = kernels.tables(source, window, heads, noise)
+        at = kernels.track(tables, window, at, states, heads)
+        if chunk == 0:
+            made.append(tables)
+    finals = one_hot(at[layout.closing.to(at.device)], heads, vectors.dtype)
+    output = kernels.read(vectors.contiguous(), offset.contiguous(), states, heads)
+    kept = _filled(made[0], rows.numel()) if made else states.new_empty(0, sum(heads))
+    return output.view(*rows, -1), states.view(*rows, -1), finals, kept
+
+
+def _filled(tables: Tensor, rows: int) -> Tensor:
+    """Tables with as many rows as the input, whatever was padding: a shape that is known beforehand."""
+    return tables if len(tables) == rows else torch.nn.functional.pad(tables, (0, 0, 0, rows - len(tables)))
+
+
+@track.register_fake
+def _(
+    input, weight, bias, vectors, offset, carry, index, start, lengths, boundaries, resets, seed, heads, home,
+    temperature, noisy, backend, chunk,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    rows = input.shape[:-1] if index is None else index.shape
+    cells = cell_dtype(heads)
+    count = 0 if chunk else rows.numel()
+    return (
+        vectors.new_empty(*rows, vectors.shape[1]),
+        vectors.new_empty(*rows, len(heads), dtype=cells),
+        vectors.new_empty(start.shape[0], sum(heads)),
+        vectors.new_empty(count, sum(heads), dtype=cells),
+    )
+
+
+@torch.library.custom_op("detent::track_backward", mutates_args=())
+def track_backward(
+    output_gradient: Tensor, finals_gradient: Tensor, input: Tensor, weight: Tensor, bias: Tensor, vectors: Tensor,
+    index: Tensor | None, start: Tensor, lengths: Tensor | None, boundaries: Tensor | None, resets: Tensor | None,
+    seed: Tensor, states: Tensor, tables: Tensor, heads: Sequence[int], home: Sequence[int], temperature: float,
+    noisy: bool, backend: str, chunk: int, of_input: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """Gradients of (input or nothing, weight, bias, vectors, offset, carry)."""
+    kernels = stages(backend)
+    layout = _layout(input, index, start, heads, lengths, boundaries, resets, home)
+    source = _source(kernels, input, weight, bias, index)
+    noise = Noise(int(seed), temperature) if noisy else None
+    states, gradient = _flat(states), _flat(output_gradient)
+    device = input.device
+
+    lasts = gradient.new_zeros(len(layout.segments), sum(heads))
+    lasts[layout.closing.to(device)] = finals_gradient
+    held, owner = (part.to(device) for part in layout.held_rows)
+    if len(held):
+        lasts.index_add_(0, owner, gradient[held] @ vectors.T)
+
+    width = source.input.shape[-1]
+    summed: tuple[Tensor | None, Tensor | None, Tensor]
+    if index is None:
+        pulled = gradient.new_zeros(len(source.input), width) if of_input else None
+        summed = pulled, torch.zeros_like(source.weight), torch.zeros_like(source.bias)
+    else:
+        summed = None, None, gradient.new_zeros(len(source.input), len(weight))
+
+    for window in reversed(list(windows(layout.segments, chunk))):
+        # segments never overlap: as many rows as there are means all of them, in order
+        whole = int(window[:, LENGTH].sum()) == len(gradient)
+        gains = (gradient if whole else gradient[rows_of(window).to(device)]) @ vectors.T
+        starts = _window_starts(layout, window, states, device)
+        made = tables if chunk == 0 else kernels.tables(source, window, heads, noise)
+        lasts = kernels.weigh(made, gains, lasts, window, heads)
+        kernels.surrogate(source, window, starts, states, gains, heads, noise, temperature, summed)
+
+    carried = lasts[layout.opening.to(device)] * layout.carried.to(device)[:, None]
+    of_vectors = kernels.collect(gradient, states, heads)
+    if index is None:
+        of_rows, of_weight, of_bias = summed
+        assert of_weight is not None
+        pulled_back = of_rows.view_as(input) if of_rows is not None else gradient.new_empty(0)
+    else:
+        of_logits = summed[2]
+        pulled_back = (of_logits @ source.weight).view_as(input) if of_input else gradient.new_empty(0)
+        of_weight, of_bias = of_logits.T @ source.input, of_logits.sum(0)
+    return pulled_back, of_weight, of_bias, of_vectors, gradient.sum(0), carried
+
+
+def _window_starts(layout: Layout, window: Tensor, states: Tensor, device: torch.device) -> Tensor:
+    """The states in which the rows of a window begin: a segment's own start, or what the row before left."""
+    starts = layout.starts.to(device)
+    later = (window[:, 0] > layout.segments[:, 0]).to(device)
+    before = (window[:, 0] - 1).clamp(0, max(len(states) - 1, 0)).to(device)
+    return torch.where(later[:, None], states[before].long(), starts) if len(states) else starts
+
+
+@track_backward.register_fake
+def _(
+    output_gradient, finals_gradient, input, weight, bias, vectors, index, start, lengths, boundaries, resets, seed,
+    states, tables, heads, home, temperature, noisy, backend, chunk, of_input,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    return (
+        torch.empty_like(input, memory_format=torch.contiguous_format) if of_input else input.new_empty(0),
+        weight.new_empty(weight.shape),
+        bias.new_empty(bias.shape),
+        vectors.new_empty(vectors.shape),
+        vectors.new_empty(vectors.shape[1]),
+        vectors.new_empty(start.shape[0], sum(heads)),
+    )
+
+
+def _keep(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+    (input, weight, bias, vectors, _, carry, index, start, lengths, boundaries, resets, seed, *settings) = inputs
+    _, states, _, tables = output
+    ctx.set_materialize_grads(True)
+    ctx.mark_non_differentiable(states, tables)
+    ctx.save_for_backward(input, weight, bias, vectors, index, start, lengths, boundaries, resets, seed, states, tables)
+    ctx.settings, ctx.carries = settings, carry is not None
+
+
+def _backward(ctx, output_gradient, _states, finals_gradient, _tables):  # type: ignore[no-untyped-def]
+    input, weight, bias, vectors, offset, carry = track_backward(
+        output_gradient.contiguous(), finals_gradient, *ctx.saved_tensors, *ctx.settings, ctx.needs_input_grad[0]
+    )
+    nothing = (None,) * 12
+    return (input if ctx.needs_input_grad[0] else None, weight, bias, vectors, offset,
+            carry if ctx.carries else None, *nothing)  # fmt: skip
+
+
+track.register_autograd(_backward, setup_context=_keep)
+
+
+@torch.library.custom_op("detent::follow", mutates_args=())
+def follow(
+    input: Tensor, weight: Tensor, bias: Tensor, vectors: Tensor, offset: Tensor, index: Tensor | None,
+    start: Tensor, lengths: Tensor | None, boundaries: Tensor | None, resets: Tensor | None, heads: Sequence[int],
+    home: Sequence[int], backend: str, chunk: int,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Evaluation, without noise or gradient: (output: rows m, states: rows r, last states: B r)."""
+    kernels = stages(backend)
+    layout = _layout(input, index, start, heads, lengths, boundaries, resets, home)
+    rows = input.shape[:-1] if index is None else index.shape
+    at = layout.starts.to(input.device)
+    if index is None:
+        source = Source(_flat(input), weight.contiguous(), bias.contiguous())
+        states = torch.zeros(rows.numel(), len(heads), dtype=torch.int64, device=input.device)
+        for window in windows(layout.segments, chunk):
+            at = kernels.follow(source, window, at, states, heads)
+    else:
+        distinct = Source(_flat(input), weight.contiguous(), bias.contiguous())
+        tables = kernels.tables(distinct, of_batch(1, len(distinct.input)), heads, None)
+        states = torch.zeros(rows.numel(), len(heads), dtype=cell_dtype(heads), device=input.device)
+        flat = index.reshape(-1).long().contiguous()
+        at = kernels.track(tables, layout.segments, at, states, heads, flat)
+    output = kernels.read(vectors.contiguous(), offset.contiguous(), states, heads)
+    return output.view(*rows, -1), states.long().view(*rows, -1), at[layout.closing.to(at.device)]
+
+
+@follow.register_fake
+def _(
+    input, weight, bias, vectors, offset, index, start, lengths, boundaries, resets, heads, home, backend, chunk
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    rows = input.shape[:-1] if index is None else index.shape
+    return (
+        vectors.new_empty(*rows, vectors.shape[1]),
+        vectors.new_empty(*rows, len(heads), dtype=torch.int64),
+        vectors.new_empty(start.shape[0], len(heads), dtype=torch.int64),
+    )

@@ -80,8 +80,9 @@ def read(reading: Reading) -> Semiautomaton:
 
 
 def looks_like(text: str) -> bool:
-    first = text[:1000].lstrip().split("\n")[0]
-    return len(first.split()) in (3, 4) and "->" not in first
+    columns = text[:1000].lstrip().split("\n")[0].split()
+    # any four words could be a transition, so unknown text is believed only with OpenFst's numbers for states
+    return len(columns) in (3, 4) and columns[0].isdigit() and columns[1].isdigit()
 
 
 def _is_mealy(reading: Reading, arcs: Sequence[tuple[int, list[str]]]) -> bool:

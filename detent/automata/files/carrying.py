@@ -28,11 +28,11 @@ def check_carried(format: str, machine: Semiautomaton, read_back: Semiautomaton)
     """Refuse a machine that comes back different, saying what would change."""
     if read_back == machine:
         return
-    for what in ("states", "symbols", "outputs"):
-        names = getattr(machine, what, ())
-        if names != getattr(read_back, what, ()):
-            raise InvalidMachine(
-                f"{format} does not carry the order of the {what} {shown(', '.join(names))}; number them in order "
-                f"(dataclasses.replace(machine, {what}=...)), or {_WAY_OUT}."
-            )
-    raise InvalidMachine(f"{format} would read this machine back as a {type(read_back).__name__}; {_WAY_OUT}.")
+    if type(read_back) is not type(machine):
+        raise InvalidMachine(f"{format} would read this machine back as a {type(read_back).__name__}; {_WAY_OUT}.")
+    what = next(what for what in ("states", "symbols", "outputs") if getattr(machine, what) != getattr(read_back, what))
+    names = shown(", ".join(getattr(machine, what)))
+    raise InvalidMachine(
+        f"{format} does not carry the order of the {what} {names}; number them in order "
+        f"(dataclasses.replace(machine, {what}=...)), or {_WAY_OUT}."
+    )

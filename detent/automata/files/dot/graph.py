@@ -126,7 +126,7 @@ class _Parser:
                 self._attributes(node.attributes)
 
     def _chain(self, source: Node, first: Token) -> None:
-        pairs = []
+        line, pairs = self._line(first), []
         while self.token.kind == "arrow":
             if self.token.value == "--":
                 raise self._error("'--' has no direction; a machine needs '->'.")
@@ -140,7 +140,6 @@ class _Parser:
             source = target
         attributes = dict(self.defaults[-1][1])
         self._attributes(attributes)
-        line = self._line(first)
         self.graph.edges += [Edge(begin, end, line, attributes) for begin, end in pairs]
 
     def _open_group(self, token: Token) -> None:

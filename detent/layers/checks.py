@@ -78,9 +78,7 @@ def _is_not_integer(tensor: Tensor) -> bool:
 
 def _check_integers(name: str, tensor: Tensor | None, shape: tuple[int, ...]) -> None:
     if tensor is not None and (_is_not_integer(tensor) or tuple(tensor.shape) != shape):
-        raise InvalidInput(
-            f"{name} are integers of shape {shape}; got {tensor.dtype} of shape {tuple(tensor.shape)}."
-        )
+        raise InvalidInput(f"{name} are integers of shape {shape}; got {tensor.dtype} of shape {tuple(tensor.shape)}.")
 
 
 def _check_index(rows: Tensor, index: Tensor, packed: bool) -> None:

@@ -48,7 +48,7 @@ class Folder:
         if not isinstance(settings, dict) or settings.pop("layer", None) != cls.__name__:
             raise BrokenFile(path / "config.json", f"this is not the configuration of a {cls.__name__}")
         try:
-            layer = cls(**settings, backend=backend)
+            layer = cls(**settings, backend=backend)  # type: ignore[call-arg]
         except TypeError as error:
             raise BrokenFile(path / "config.json", f"a setting does not fit ({error})") from None
         assert isinstance(layer, nn.Module)

@@ -19,7 +19,7 @@ from detent.errors import InvalidConfig, InvalidInput
 from detent.layers.checks import Rows, check_call, indices_of, start_of
 from detent.layers.folder import Folder
 from detent.scan import backends, tracking
-from detent.scan.plain import blas_logits
+from detent.scan.plain import blas_logits, fold
 from detent.scan.segments import of_batch
 from detent.scan.source import Source
 from detent.scan.tables import entry_offsets, identity, offsets, one_hot
@@ -121,36 +121,41 @@ class NFSM(Folder, nn.Module):
         rows, index = check_call(self.config.width, x, lengths, cu_seqlens, resets)
         batch = len(cu_seqlens) - 1 if cu_seqlens is not None else (rows if index is None else index).shape[0]
         with torch.autocast(rows.device.type, enabled=False):  # an arg max of half-precision logits is full of ties
-            source, bias = self._source(rows), self._real(self.bias)
-            start, carry = start_of(state, self.heads, self.home, batch, source)
-            weights = (source, self._real(self.weight), bias, *self.readout())
-            where = (index, start, lengths, cu_seqlens, resets)
-            learned = (*weights, source if carry is None else carry)
+            moves = self._source(rows), self._real(self.weight), self._real(self.bias)
+            words = self._real(self.values), self._real(self.projection.weight), self._real(self.projection.bias)
+            start, carry = start_of(state, self.heads, self.home, batch, moves[0])
+            where = index, start, lengths, cu_seqlens, resets
+            learned = (*moves, *words, *(() if carry is None else (carry,)))
             if self.training or (torch.is_grad_enabled() and any(part.requires_grad for part in learned)):
-                y, _, last, _ = tracking.track(
-                    *weights, carry, *where, self._seed(seed), self.heads, self.home, self.config.temperature,
-                    self.training, self.backend, self.config.chunk,
+                y, _, last, _ = tracking.sampled(
+                    *moves, fold(*words[:2], self.heads), words[2], carry, *where, self._seed(seed), self.heads,
+                    self.home, self.config.temperature, self.training, self.backend, self.config.chunk,
                 )  # fmt: skip
                 final = last if carry_gradient else indices_of(last, self.heads)
             else:
-                y, _, at = tracking.follow(*weights, *where, self.heads, self.home, self.backend, self.config.chunk)
+                y, _, at = tracking.follow(
+                    *moves, *words, *where, self.heads, self.home, self.backend, self.config.chunk
+                )  # fmt: skip
                 final = one_hot(at, self.heads, y.dtype) if carry_gradient else at
         return y.to(rows.dtype), final
 
     def step(self, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """One step of streaming, B m -> (B m, B r): only the columns the states are in are computed."""
-        if x.ndim != 2:
-            raise InvalidInput(f"a step takes one row per sequence, (B, {self.config.width}); got {tuple(x.shape)}.")
+        if x.ndim != 2 or x.shape[1] != self.config.width or not x.is_floating_point():
+            raise InvalidInput(
+                f"a step takes one row per sequence, floating point of shape (B, {self.config.width}); "
+                f"got {x.dtype} of shape {tuple(x.shape)}."
+            )
         if self.training or torch.is_grad_enabled() or torch.compiler.is_compiling():
             y, state = self(x[:, None], state)
             return y[:, 0], state
-        check_call(self.config.width, x[:, None], None, None, None)
-        start, _ = start_of(state, self.heads, self.home, len(x), x)
+        start, _ = start_of(state, self.heads, self.home, x.shape[0], x)
         kernels = backends.stages(self.backend)
         source = Source(self._source(x).contiguous(), self._real(self.weight), self._real(self.bias))
-        states = torch.empty(len(x), len(self.heads), dtype=torch.int64, device=x.device)
-        final = kernels.follow(source, of_batch(len(x), 1), start, states, self.heads)
-        return kernels.read(*self.readout(), states, self.heads).to(x.dtype), final
+        states = torch.empty(x.shape[0], len(self.heads), dtype=torch.int64, device=x.device)
+        final = kernels.follow(source, of_batch(x.shape[0], 1), start, states, self.heads)
+        words = self._real(self.values), self._real(self.projection.weight), self._real(self.projection.bias)
+        return kernels.speak(*words, states, self.heads).to(x.dtype), final
 
     def logits(self, x: Tensor) -> tuple[Tensor, ...]:
         """One array per head, ... d d: entry [j, k] scores the move from index k to index j."""
@@ -183,23 +188,15 @@ class NFSM(Folder, nn.Module):
             parts.append(table)
         return tuple(parts)
 
-    def readout(self) -> tuple[Tensor, Tensor]:
-        """(S m, m): what each index adds to the output, its value vector already projected; and the offset."""
-        weight, values = self._real(self.projection.weight), self._real(self.values)
-        slices = weight.view(self.config.width, len(self.heads), self.value_width).permute(1, 2, 0)
-        if len(set(self.heads)) == 1:
-            vectors = torch.bmm(values.view(len(self.heads), self.heads[0], -1), slices).flatten(0, 1)
-        else:
-            vectors = torch.cat([part @ slices[h] for h, part in enumerate(values.split(list(self.heads)))])
-        return vectors, self._real(self.projection.bias)
-
     def _source(self, rows: Tensor) -> Tensor:
         """What the logits are an affine map of: the input, or the mixture weights of the dictionary."""
         rows = self._real(rows)
         if self.mixture is None:
             return rows
-        flat = rows.reshape(-1, rows.shape[-1])
-        return blas_logits(flat, self._real(self.mixture.weight), self._real(self.mixture.bias)).view(*rows.shape[:-1], -1)
+        weights = blas_logits(
+            rows.reshape(-1, rows.shape[-1]), self._real(self.mixture.weight), self._real(self.mixture.bias)
+        )
+        return weights.view(*rows.shape[:-1], -1)
 
     def _real(self, tensor: Tensor) -> Tensor:
         """In the type that logits are computed in: float64 if the weights are, else float32."""

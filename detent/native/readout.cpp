@@ -31,6 +31,46 @@ DETENT_INLINE void collect_rows(const T* output_gradient, int64_t m, const std::
         }
 }
 
+// out[i] = value[0] w[i][0] + value[1] w[i][1] + ..., in that order; `stride` is from one i to the next.
+template <class T>
+DETENT_INLINE void project(const T* value, int64_t width, const T* weight, int64_t stride, int64_t m, T* out) {
+    constexpr int SIDE = 8;  // sums that run side by side
+    for (int64_t i = 0; i < m; i += SIDE) {
+        T sum[SIDE] = {};
+        const T* row[SIDE];
+        for (int c = 0; c < SIDE; ++c) row[c] = weight + std::min(i + c, m - 1) * stride;
+        for (int64_t v = 0; v < width; ++v)
+            for (int c = 0; c < SIDE; ++c) sum[c] = sum[c] + value[v] * row[c][v];
+        for (int64_t c = 0; c < std::min<int64_t>(SIDE, m - i); ++c) out[i + c] = sum[c];
+    }
+}
+
+// The projected value vector of every index: S x m.
+template <class T>
+void fold(const T* values, int64_t width, const T* weight, int64_t m, const std::vector<Head>& heads, T* vectors) {
+    const int64_t stride = width * int64_t(heads.size());
+    for (size_t h = 0; h < heads.size(); ++h)
+        for (int64_t k = heads[h].index; k < heads[h].index + heads[h].size; ++k)
+            project(values + k * width, width, weight + int64_t(h) * width, stride, m, vectors + k * m);
+}
+
+// What `read` of the folded vectors would say, from the few that are needed.
+template <class T>
+void speak(const T* values, int64_t width, const T* weight, const T* offset, int64_t m,
+           const std::vector<Head>& heads, const int64_t* states, int64_t rows, T* output) {
+    const int64_t stride = width * int64_t(heads.size());
+    std::vector<T> vector(static_cast<size_t>(m));
+    for (int64_t n = 0; n < rows; ++n) {
+        T* out = output + n * m;
+        std::copy(offset, offset + m, out);
+        for (size_t h = 0; h < heads.size(); ++h) {
+            const int64_t k = heads[h].index + states[n * int64_t(heads.size()) + int64_t(h)];
+            project(values + k * width, width, weight + int64_t(h) * width, stride, m, vector.data());
+            for (int64_t i = 0; i < m; ++i) out[i] += vector[i];
+        }
+    }
+}
+
 #define DETENT_READ(T, CELL)                                                                                       \
     DETENT_CLONES void read_rows_of(const T* vectors, const T* offset, int64_t m, const std::vector<Head>& heads,  \
                                     const CELL* states, T* output, int64_t begin, int64_t end) {                   \
@@ -76,5 +116,17 @@ DETENT_READ(double, int64_t)
                             std::min(end * 16, m));                                                                \
         }));                                                                                                       \
     }
+#define DETENT_FOLD(SUFFIX, T)                                                                                     \
+    DETENT_API void detent_fold_##SUFFIX(const T* values, int64_t width, const T* weight, int64_t m,               \
+                                         const int64_t* sizes, int64_t heads, T* vectors) {                        \
+        fold(values, width, weight, m, layout(sizes, heads), vectors);                                             \
+    }                                                                                                              \
+    DETENT_API void detent_speak_##SUFFIX(const T* values, int64_t width, const T* weight, const T* offset,        \
+                                          int64_t m, const int64_t* sizes, int64_t heads, const int64_t* states,   \
+                                          int64_t rows, T* output) {                                               \
+        speak(values, width, weight, offset, m, layout(sizes, heads), states, rows, output);                       \
+    }
+DETENT_FOLD(f32, float)
+DETENT_FOLD(f64, double)
 DETENT_READOUT(f32, float)
 DETENT_READOUT(f64, double)

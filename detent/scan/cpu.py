@@ -14,7 +14,7 @@ from torch import Tensor
 
 from detent import native
 from detent.errors import InvalidInput
-from detent.scan.segments import of_batch
+from detent.scan.segments import LENGTH, of_batch
 from detent.scan.source import Noise, Source, refuse_infinite
 from detent.scan.tables import cell_dtype, check_states
 
@@ -35,6 +35,13 @@ def _address(tensor: Tensor | None) -> int | None:
 
 def _real(tensor: Tensor) -> str:
     return "f64" if tensor.dtype == torch.float64 else "f32"
+
+
+def _agree(*tensors: Tensor | None) -> None:
+    """What only we could break: kernels see addresses, so every real array has one type and no gaps."""
+    given = [tensor for tensor in tensors if tensor is not None]
+    assert len({tensor.dtype for tensor in given}) == 1, [tensor.dtype for tensor in given]
+    assert all(tensor.is_contiguous() for tensor in given)
 
 
 def _on_cpu(tensor: Tensor) -> Tensor:
@@ -82,7 +89,8 @@ def logits(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 def tables(source: Source, segments: Tensor, heads: Sequence[int], noise: Noise | None) -> Tensor:
     """Tables of every local row: N S."""
-    rows = int(segments[:, 1].sum())
+    _agree(source.input, source.weight, source.bias, source.logits)
+    rows = int(segments[:, LENGTH].sum())
     made = torch.empty(rows, sum(heads), dtype=cell_dtype(heads))
     bad = getattr(native.library(), f"detent_tables_{_real(source.weight)}")(
         *_addresses(source), *_heads(heads), segments.data_ptr(), len(segments), int(noise is not None),
@@ -111,6 +119,7 @@ def weigh(tables: Tensor, gains: Tensor, lasts: Tensor, segments: Tensor, heads:
     """Turn gains (N S) into lambda, in place; return lambda before the first row of every segment: G S."""
     firsts = torch.empty(len(segments), sum(heads), dtype=gains.dtype)
     lasts = _on_cpu(lasts)
+    _agree(gains, lasts)
     getattr(native.library(), f"detent_adjoint_{_real(gains)}")(
         tables.data_ptr(), tables.element_size(), *_heads(heads), segments.data_ptr(), len(segments),
         gains.data_ptr(), lasts.data_ptr(), firsts.data_ptr(), native.threads(),
@@ -123,8 +132,8 @@ def follow(source: Source, segments: Tensor, starts: Tensor, states: Tensor, hea
     starts = _on_cpu(starts).long()
     finals = torch.empty(len(segments), len(heads), dtype=torch.int64)
     bad = getattr(native.library(), f"detent_follow_{_real(source.weight)}")(
-        *_addresses(source)[:4], *_heads(heads), segments.data_ptr(), len(segments), starts.data_ptr(), states.data_ptr(), finals.data_ptr(),
-        native.threads(),
+        *_addresses(source)[:4], *_heads(heads), segments.data_ptr(), len(segments), starts.data_ptr(),
+        states.data_ptr(), finals.data_ptr(), native.threads(),
     )  # fmt: skip
     if bad == -2:
         check_states(starts, heads, len(segments))
@@ -138,6 +147,7 @@ def surrogate(
 ) -> None:  # fmt: skip
     """Turn lambda (N S) into the gradient of the used columns, in place, and add to the gradients of
     (input, weight, bias), or with an index of (nothing, nothing, logits of the distinct rows)."""
+    _agree(source.input, source.weight, source.bias, source.logits, worth, *gradients)
     getattr(native.library(), f"detent_surrogate_{_real(source.weight)}")(
         *_addresses(source), *_heads(heads), segments.data_ptr(), len(segments), starts.data_ptr(),
         states.data_ptr(), states.element_size(), int(noise is not None), temperature, noise.word if noise else 0,
@@ -145,8 +155,29 @@ def surrogate(
     )  # fmt: skip
 
 
+def fold(values: Tensor, projection: Tensor, heads: Sequence[int]) -> Tensor:
+    """S v, m (r v) -> S m: the value vector of every index, projected."""
+    vectors = torch.empty(len(values), len(projection), dtype=values.dtype)
+    getattr(native.library(), f"detent_fold_{_real(values)}")(
+        values.data_ptr(), values.shape[1], projection.data_ptr(), len(projection), *_heads(heads),
+        vectors.data_ptr(),
+    )  # fmt: skip
+    return vectors
+
+
+def speak(values: Tensor, projection: Tensor, offset: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
+    """N r -> N m: `read(fold(...))` for a few rows, without folding what is not read."""
+    output = torch.empty(len(states), len(projection), dtype=values.dtype)
+    getattr(native.library(), f"detent_speak_{_real(values)}")(
+        values.data_ptr(), values.shape[1], projection.data_ptr(), offset.data_ptr(), len(projection),
+        *_heads(heads), states.data_ptr(), len(states), output.data_ptr(),
+    )  # fmt: skip
+    return output
+
+
 def read(vectors: Tensor, offset: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
     """N r -> N m: the sum of the vectors of the indices, head by head."""
+    _agree(vectors, offset)
     output = torch.empty(len(states), vectors.shape[1], dtype=vectors.dtype)
     getattr(native.library(), f"detent_read_{_real(vectors)}")(
         vectors.data_ptr(), offset.data_ptr(), vectors.shape[1], *_heads(heads), states.data_ptr(),
@@ -157,6 +188,7 @@ def read(vectors: Tensor, offset: Tensor, states: Tensor, heads: Sequence[int]) 
 
 def collect(gradient: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
     """N m -> S m: the gradient of the vectors, summed over the rows that read them."""
+    _agree(gradient)
     collected = torch.zeros(sum(heads), gradient.shape[1], dtype=gradient.dtype)
     getattr(native.library(), f"detent_collect_{_real(gradient)}")(
         gradient.data_ptr(), gradient.shape[1], *_heads(heads), states.data_ptr(), states.element_size(),

@@ -1,6 +1,6 @@
 """From what a caller says (batch, lengths, packing, resets, states) to segments and where their states begin.
 
-    B  sequences     G  segments     r  heads     N  rows of the flat input
+B  sequences     G  segments     r  heads     N  rows of the flat input
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def _check_lengths(lengths: Tensor, room: int) -> None:
     wrong = ((lengths < 0) | (lengths > room)).nonzero().flatten()
     if len(wrong):
         b = int(wrong[0])
-        raise InvalidInput(f"lengths[{b}] is {int(lengths[b])}; every length lies between 0 and {room}, the rows given.")
+        raise InvalidInput(
+            f"lengths[{b}] is {int(lengths[b])}; every length lies between 0 and {room}, the rows given."
+        )
 
 
 def _check_boundaries(boundaries: Tensor, rows: int) -> None:

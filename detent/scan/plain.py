@@ -38,6 +38,14 @@ def blas_logits(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return linear(pad(rows, (0, 0, 0, -len(rows) % 16)), weight, bias)[: len(rows)]
 
 
+def fold(values: Tensor, projection: Tensor, heads: Sequence[int]) -> Tensor:
+    """S v, m (r v) -> S m: the value vector of every index, projected by its head's share of the projection."""
+    shares = projection.view(len(projection), len(heads), values.shape[1]).permute(1, 2, 0)
+    if len(set(heads)) == 1:
+        return torch.bmm(values.view(len(heads), heads[0], -1), shares).flatten(0, 1)
+    return torch.cat([part @ shares[h] for h, part in enumerate(values.split(list(heads)))])
+
+
 @dataclass(frozen=True, slots=True)
 class Plain:
     """Stages with the signatures of `detent.scan.cpu`."""
@@ -121,6 +129,14 @@ class Plain:
             of_bias[entries] += g[mine].sum(0)
             if of_input is not None:
                 of_input.index_add_(0, rows[mine], g[mine] @ source.weight[entries])
+
+    def fold(self, values: Tensor, projection: Tensor, heads: Sequence[int]) -> Tensor:
+        return fold(values, projection, heads)
+
+    def speak(
+        self, values: Tensor, projection: Tensor, offset: Tensor, states: Tensor, heads: Sequence[int]
+    ) -> Tensor:  # fmt: skip
+        return self.read(fold(values, projection, heads), offset, states, heads)
 
     def read(self, vectors: Tensor, offset: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
         output = offset.expand(len(states), -1)

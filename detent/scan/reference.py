@@ -1,6 +1,6 @@
 """The definitions: loops over time, short and obvious. Every other backend is measured against these.
 
-    B  batch     L  length     r  heads     S  the sum of their indices
+B  batch     L  length     r  heads     S  the sum of their indices
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where the logits of a pass come from, and the noise that is added to them.
 
-    N  rows     R  distinct rows     m  width     E  entries of the logit matrices of all heads
+N  rows     R  distinct rows     m  width     E  entries of the logit matrices of all heads
 """
 
 from __future__ import annotations

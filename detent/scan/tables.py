@@ -19,13 +19,11 @@ from torch import Tensor
 from detent.errors import InvalidInput
 
 
-@lru_cache(maxsize=256)
 def offsets(heads: tuple[int, ...]) -> tuple[int, ...]:
     """Where each head begins among the S indices."""
     return tuple(accumulate(heads[:-1], initial=0))
 
 
-@lru_cache(maxsize=256)
 def entry_offsets(heads: tuple[int, ...]) -> tuple[int, ...]:
     """Where each head begins among the entries of all logit matrices."""
     return tuple(accumulate((d * d for d in heads[:-1]), initial=0))

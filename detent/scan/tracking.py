@@ -10,6 +10,7 @@ Everything that depends on values (lengths, resets, packing) happens inside, so 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,11 +26,11 @@ def _flat(tensor: Tensor, last: int = 1) -> Tensor:
     return tensor.reshape(-1, *tensor.shape[tensor.ndim - last :]).contiguous()
 
 
-def _source(kernels: object, input: Tensor, weight: Tensor, bias: Tensor, index: Tensor | None) -> Source:
+def _source(kernels: Any, input: Tensor, weight: Tensor, bias: Tensor, index: Tensor | None) -> Source:
     weight, bias, rows = weight.contiguous(), bias.contiguous(), _flat(input)
     if index is None:
         return Source(rows, weight, bias)
-    return Source(rows, weight, bias, index.reshape(-1).long().contiguous(), kernels.logits(rows, weight, bias))  # type: ignore[attr-defined]
+    return Source(rows, weight, bias, index.reshape(-1).long().contiguous(), kernels.logits(rows, weight, bias))
 
 
 def _layout(
@@ -40,8 +41,7 @@ def _layout(
     return lay_out(shape, start, heads, lengths, boundaries, resets, home)
 
 
-@torch.library.custom_op("detent::track", mutates_args=())
-def track(
+def _track(
     input: Tensor, weight: Tensor, bias: Tensor, vectors: Tensor, offset: Tensor, carry: Tensor | None,
     index: Tensor | None, start: Tensor, lengths: Tensor | None, boundaries: Tensor | None, resets: Tensor | None,
     seed: Tensor, heads: Sequence[int], home: Sequence[int], temperature: float, noisy: bool, backend: str,
@@ -67,16 +67,17 @@ def track(
     return output.view(*rows, -1), states.view(*rows, -1), finals, kept
 
 
+track = torch.library.custom_op("detent::track", _track, mutates_args=())
+
+
 def _filled(tables: Tensor, rows: int) -> Tensor:
     """Tables with as many rows as the input, whatever was padding: a shape that is known beforehand."""
     return tables if len(tables) == rows else torch.nn.functional.pad(tables, (0, 0, 0, rows - len(tables)))
 
 
 @track.register_fake
-def _(
-    input, weight, bias, vectors, offset, carry, index, start, lengths, boundaries, resets, seed, heads, home,
-    temperature, noisy, backend, chunk,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+def _(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    input, _, _, vectors, _, _, index, start, _, _, _, _, heads, _, _, _, _, chunk = arguments
     rows = input.shape[:-1] if index is None else index.shape
     cells = cell_dtype(heads)
     count = 0 if chunk else rows.numel()
@@ -88,8 +89,7 @@ def _(
     )
 
 
-@torch.library.custom_op("detent::track_backward", mutates_args=())
-def track_backward(
+def _gradients(
     output_gradient: Tensor, finals_gradient: Tensor, input: Tensor, weight: Tensor, bias: Tensor, vectors: Tensor,
     index: Tensor | None, start: Tensor, lengths: Tensor | None, boundaries: Tensor | None, resets: Tensor | None,
     seed: Tensor, states: Tensor, tables: Tensor, heads: Sequence[int], home: Sequence[int], temperature: float,
@@ -139,6 +139,9 @@ def track_backward(
     return pulled_back, of_weight, of_bias, of_vectors, gradient.sum(0), carried
 
 
+track_backward = torch.library.custom_op("detent::track_backward", _gradients, mutates_args=())
+
+
 def _window_starts(layout: Layout, window: Tensor, states: Tensor, device: torch.device) -> Tensor:
     """The states in which the rows of a window begin: a segment's own start, or what the row before left."""
     starts = layout.starts.to(device)
@@ -148,10 +151,8 @@ def _window_starts(layout: Layout, window: Tensor, states: Tensor, device: torch
 
 
 @track_backward.register_fake
-def _(
-    output_gradient, finals_gradient, input, weight, bias, vectors, index, start, lengths, boundaries, resets, seed,
-    states, tables, heads, home, temperature, noisy, backend, chunk, of_input,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+def _(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    _, _, input, weight, bias, vectors, _, start, *_, heads, _, _, _, _, _, of_input = arguments
     return (
         torch.empty_like(input, memory_format=torch.contiguous_format) if of_input else input.new_empty(0),
         weight.new_empty(weight.shape),
@@ -162,7 +163,7 @@ def _(
     )
 
 
-def _keep(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
+def _keep(ctx: Any, inputs: Any, output: Any) -> None:
     (input, weight, bias, vectors, _, carry, index, start, lengths, boundaries, resets, seed, *settings) = inputs
     _, states, _, tables = output
     ctx.set_materialize_grads(True)
@@ -171,23 +172,53 @@ def _keep(ctx, inputs, output) -> None:  # type: ignore[no-untyped-def]
     ctx.settings, ctx.carries = settings, carry is not None
 
 
-def _backward(ctx, output_gradient, _states, finals_gradient, _tables):  # type: ignore[no-untyped-def]
-    input, weight, bias, vectors, offset, carry = track_backward(
-        output_gradient.contiguous(), finals_gradient, *ctx.saved_tensors, *ctx.settings, ctx.needs_input_grad[0]
-    )
+def _pull_back(gradients: Any, ctx: Any, output_gradient: Tensor, finals_gradient: Tensor) -> tuple[Any, ...]:
+    with torch.autocast(output_gradient.device.type, enabled=False):
+        input, weight, bias, vectors, offset, carry = gradients(
+            output_gradient.contiguous(), finals_gradient, *ctx.saved_tensors, *ctx.settings, ctx.needs_input_grad[0]
+        )
     nothing = (None,) * 12
-    return (input if ctx.needs_input_grad[0] else None, weight, bias, vectors, offset,
-            carry if ctx.carries else None, *nothing)  # fmt: skip
+    of_input, of_carry = input if ctx.needs_input_grad[0] else None, carry if ctx.carries else None
+    return of_input, weight, bias, vectors, offset, of_carry, *nothing
+
+
+def _backward(ctx: Any, output: Tensor, _states: Tensor, finals: Tensor, _tables: Tensor) -> tuple[Any, ...]:
+    return _pull_back(track_backward, ctx, output, finals)
 
 
 track.register_autograd(_backward, setup_context=_keep)
 
 
+class _Pulled(torch.autograd.Function):
+    """`_gradients` for torch.func.grad; there is no second derivative."""
+
+    forward = staticmethod(_gradients)
+    setup_context = staticmethod(lambda ctx, inputs, output: None)
+
+
+class _Tracked(torch.autograd.Function):
+    """`track` for torch.func.grad, which does not see the gradient of custom operators."""
+
+    forward = staticmethod(_track)
+    setup_context = staticmethod(_keep)
+
+    @staticmethod
+    def backward(ctx: Any, output: Tensor, _states: Tensor, finals: Tensor, _tables: Tensor) -> tuple[Any, ...]:
+        return _pull_back(_Pulled.apply, ctx, output, finals)
+
+
+def sampled(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`track`, differentiable under torch.func.grad as well."""
+    if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
+        return _Tracked.apply(*arguments)
+    return track(*arguments)
+
+
 @torch.library.custom_op("detent::follow", mutates_args=())
 def follow(
-    input: Tensor, weight: Tensor, bias: Tensor, vectors: Tensor, offset: Tensor, index: Tensor | None,
-    start: Tensor, lengths: Tensor | None, boundaries: Tensor | None, resets: Tensor | None, heads: Sequence[int],
-    home: Sequence[int], backend: str, chunk: int,
+    input: Tensor, weight: Tensor, bias: Tensor, values: Tensor, projection: Tensor, offset: Tensor,
+    index: Tensor | None, start: Tensor, lengths: Tensor | None, boundaries: Tensor | None, resets: Tensor | None,
+    heads: Sequence[int], home: Sequence[int], backend: str, chunk: int,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Evaluation, without noise or gradient: (output: rows m, states: rows r, last states: B r)."""
     kernels = stages(backend)
@@ -205,17 +236,17 @@ def follow(
         states = torch.zeros(rows.numel(), len(heads), dtype=cell_dtype(heads), device=input.device)
         flat = index.reshape(-1).long().contiguous()
         at = kernels.track(tables, layout.segments, at, states, heads, flat)
-    output = kernels.read(vectors.contiguous(), offset.contiguous(), states, heads)
+    vectors = kernels.fold(values.contiguous(), projection.contiguous(), heads)
+    output = kernels.read(vectors, offset.contiguous(), states, heads)
     return output.view(*rows, -1), states.long().view(*rows, -1), at[layout.closing.to(at.device)]
 
 
 @follow.register_fake
-def _(
-    input, weight, bias, vectors, offset, index, start, lengths, boundaries, resets, heads, home, backend, chunk
-):  # type: ignore[no-untyped-def]  # fmt: skip
+def _(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
+    input, _, _, values, projection, _, index, start, _, _, _, heads, *_ = arguments
     rows = input.shape[:-1] if index is None else index.shape
     return (
-        vectors.new_empty(*rows, vectors.shape[1]),
-        vectors.new_empty(*rows, len(heads), dtype=torch.int64),
-        vectors.new_empty(start.shape[0], len(heads), dtype=torch.int64),
+        values.new_empty(*rows, projection.shape[0]),
+        values.new_empty(*rows, len(heads), dtype=torch.int64),
+        values.new_empty(start.shape[0], len(heads), dtype=torch.int64),
     )

@@ -52,11 +52,10 @@ def _lines(machine: Moore | Mealy) -> Iterator[str]:
 
 def read(reading: Reading) -> Semiautomaton:
     """The machine that the text describes."""
-    rows = [(line, row.split()) for line, row in enumerate(reading.text.split("\n"), 1) if row.strip()]
+    rows = list(_rows(reading))
     arcs = [(line, row) for line, row in rows if len(row) > 2]
     if not arcs:
         raise reading.error("there is no transition in it, so there is no machine.")
-    _check_columns(reading, arcs)
     first: dict[str, int] = {}
     for line, (source, target, *_) in arcs:
         first.setdefault(source, line)
@@ -97,13 +96,19 @@ def _is_mealy(reading: Reading, arcs: Sequence[tuple[int, list[str]]]) -> bool:
     return mealy
 
 
-def _check_columns(reading: Reading, arcs: Sequence[tuple[int, list[str]]]) -> None:
-    width = len(arcs[0][1])
-    for line, row in arcs:
+def _rows(reading: Reading) -> Iterator[tuple[int, list[str]]]:
+    """The columns of every line that has some; all transitions have the same number of them."""
+    first, width = 0, 0
+    for line, text in enumerate(reading.text.split("\n"), 1):
+        row = text.split()
         if len(row) > 4:
             raise reading.error(f"{len(row)} columns; wanted source, target, input and output, and no weight.", line)
-        if len(row) != width:
-            raise reading.error(f"{len(row)} columns here, {width} on line {arcs[0][0]}; wanted one number.", line)
+        if len(row) > 2:
+            first, width = first or line, width or len(row)
+            if len(row) != width:
+                raise reading.error(f"{len(row)} columns here, {width} on line {first}; wanted one number.", line)
+        if row:
+            yield line, row
 
 
 def _is_final(reading: Reading, line: int, row: list[str], known: dict[str, int]) -> bool:

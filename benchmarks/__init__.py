@@ -1,0 +1,1 @@
+"""Benchmarks: equality first, then time. `python -m benchmarks NAME`."""

@@ -1,0 +1,64 @@
+"""`python -m benchmarks NAME`: run a benchmark, print its table, keep a dated report.
+
+Exit codes: 0 done (and with --check every target met), 1 a target missed under --check or methods that disagree,
+2 wrong call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pkgutil
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from benchmarks.harness import Unequal
+from benchmarks.printing import append, as_data, as_text
+from detent.errors import DetentError, unknown
+from detent.records import stamp
+
+FOLDER = Path(__file__).parent
+NOT_ONE = {"__main__", "harness", "printing"}
+
+
+def names() -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules([str(FOLDER)]) if module.name not in NOT_ONE)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
+    parser.add_argument("name", metavar="NAME", help=f"one of: {', '.join(names())}")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON instead of the table")
+    parser.add_argument("--check", action="store_true", help="exit 1 when a target is missed, and say which")
+    parser.add_argument("--quick", action="store_true", help="a rough answer within a minute")
+    parser.add_argument("--reports", type=Path, default=FOLDER / "reports", metavar="FOLDER", help="where reports go")
+    asked = parser.parse_args(arguments)
+    try:
+        if asked.name not in names():
+            raise unknown("benchmark", asked.name, names())
+        report = import_module(f"benchmarks.{asked.name}").run(quick=asked.quick)
+    except DetentError as error:
+        return _say(str(error), 2)
+    except Unequal as error:
+        return _say(str(error), 1)
+    made = stamp()
+    path = append(asked.reports, asked.name, report, made)
+    if asked.json:
+        print(json.dumps(as_data(report, made), indent=2))
+    else:
+        print(as_text(report))
+        print(f"kept in {path}")
+    if asked.check and report.missed():
+        return _say("missed: " + "; ".join(report.missed()), 1)
+    return 0
+
+
+def _say(sentence: str, code: int) -> int:
+    print(f"benchmarks: {sentence}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

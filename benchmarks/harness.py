@@ -1,0 +1,139 @@
+"""Measure ways of doing the same thing: that they agree, how long they take, and what was promised.
+
+    def run(quick: bool) -> Report:
+        report = Report(title="How fast a table loop is")
+        word = ...
+        report.measure("64 MB, 16 states", [
+            Method("plain loop", lambda: plain(word), items=len(word)),          # the first one is the baseline
+            Method("interpreter", lambda: machine.run(word), items=len(word)),
+        ], unit="symbols", rounds=3 if quick else 9)
+        report.target("16 states", "interpreter", at_least=3)
+        return report
+
+A module in this folder with such a function is a benchmark. The methods take turns, round by round, so that whatever
+else the machine does meets them alike; a ratio is the median over the rounds of the rates in one round.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+class Unequal(AssertionError):
+    """Two methods that should agree, and do not: nothing is timed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """One method in one case."""
+
+    case: str
+    method: str
+    items: int
+    """How many symbols, tokens or whatever `unit` says one call handles."""
+    unit: str
+    seconds: float
+    """Median of the calls."""
+    calls: int
+    ratio: float
+    """How many times the rate of the first method of the case; median over the rounds."""
+
+    @property
+    def rate(self) -> float:
+        """Items per second."""
+        return self.items / self.seconds
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """Something promised, and what was measured."""
+
+    what: str
+    wanted: float
+    measured: float
+    at_most: bool = False
+
+    @property
+    def met(self) -> bool:
+        return self.measured <= self.wanted if self.at_most else self.measured >= self.wanted
+
+    def sentence(self) -> str:
+        bound = "at most" if self.at_most else "at least"
+        return f"{self.what}: {bound} {self.wanted:g} wanted, {self.measured:.3g} measured"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way of doing it. The answer of `call` is compared with `expected`, or with that of the first method."""
+
+    name: str
+    call: Callable[[], Any]
+    items: int
+    expected: Callable[[], Any] | None = None
+
+
+@dataclass
+class Report:
+    """What one benchmark found."""
+
+    title: str
+    timings: list[Timing] = field(default_factory=list)
+    targets: list[Target] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
+    """What was found equal before anything was timed."""
+    notes: list[str] = field(default_factory=list)
+
+    def measure(self, case: str, methods: Sequence[Method], *, unit: str, rounds: int) -> list[Timing]:
+        """Compare the answers, then time every method once per round."""
+        self.agree(case, methods)
+        spent = np.array([[_seconds(method.call) for method in methods] for _ in range(rounds)])
+        rates = np.array([method.items for method in methods]) / spent
+        found = [
+            Timing(
+                case=case, method=method.name, items=method.items, unit=unit, calls=rounds,
+                seconds=statistics.median(spent[:, i].tolist()),
+                ratio=statistics.median((rates[:, i] / rates[:, 0]).tolist()),
+            )
+            for i, method in enumerate(methods)
+        ]  # fmt: skip
+        self.timings += found
+        return found
+
+    def agree(self, case: str, methods: Sequence[Method]) -> None:
+        """Ask every method for its answer; raise Unequal when one differs from what is expected of it."""
+        first = methods[0].call()
+        for method in methods[1:]:
+            expected = first if method.expected is None else method.expected()
+            if not np.array_equal(method.call(), expected):
+                raise Unequal(f"{case}: {method.name} does not give what it should; nothing was timed.")
+        self.checks.append(f"{case}: {', '.join(method.name for method in methods)}")
+
+    def target(self, case: str, method: str, *, at_least: float, over: str | None = None) -> None:
+        """Promise how many times as fast a method is as another one, or as the first one of the case."""
+        rates = {timing.method: timing for timing in self.timings if timing.case == case}
+        base = next(iter(rates.values())) if over is None else rates[over]
+        self.targets.append(
+            Target(
+                what=f"{case}, {method} over {base.method}", wanted=at_least,
+                measured=rates[method].ratio / base.ratio,
+            )
+        )  # fmt: skip
+
+    def missed(self) -> list[str]:
+        return [target.sentence() for target in self.targets if not target.met]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The timings as plain data."""
+        return [{**asdict(timing), "rate": timing.rate} for timing in self.timings]
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    begun = time.perf_counter()
+    call()
+    return time.perf_counter() - begun

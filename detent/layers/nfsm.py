@@ -159,7 +159,7 @@ class NFSM(Folder, nn.Module):
 
     def logits(self, x: Tensor) -> tuple[Tensor, ...]:
         """One array per head, ... d d: entry [j, k] scores the move from index k to index j."""
-        source = self._source(x.reshape(-1, x.shape[-1])).contiguous()
+        source = self._source(x.reshape(x.shape[:-1].numel(), x.shape[-1])).contiguous()
         flat = backends.stages(self.backend).logits(source, self._real(self.weight), self._real(self.bias))
         return tuple(
             flat[:, at : at + d * d].view(*x.shape[:-1], d, d).transpose(-1, -2)
@@ -174,9 +174,16 @@ class NFSM(Folder, nn.Module):
         rows, _ = check_call(self.config.width, x, lengths, None, resets)
         B, L = rows.shape[:2]
         source = Source(
-            self._source(rows).reshape(B * L, -1).contiguous(), self._real(self.weight), self._real(self.bias)
+            self._source(rows.reshape(B * L, self.config.width)).contiguous(),
+            self._real(self.weight),
+            self._real(self.bias),
         )
-        made = backends.stages(self.backend).tables(source, of_batch(B, L), self.heads, None).long().view(B, L, -1)
+        made = (
+            backends.stages(self.backend)
+            .tables(source, of_batch(B, L), self.heads, None)
+            .long()
+            .view(B, L, sum(self.heads))
+        )
         parts = []
         for d, at, home in zip(self.heads, offsets(self.heads), self.home, strict=True):
             table = made[..., at : at + d]
@@ -193,10 +200,9 @@ class NFSM(Folder, nn.Module):
         rows = self._real(rows)
         if self.mixture is None:
             return rows
-        weights = blas_logits(
-            rows.reshape(-1, rows.shape[-1]), self._real(self.mixture.weight), self._real(self.mixture.bias)
-        )
-        return weights.view(*rows.shape[:-1], -1)
+        weight, bias = self._real(self.mixture.weight), self._real(self.mixture.bias)
+        flat = rows.reshape(rows.shape[:-1].numel(), rows.shape[-1])
+        return blas_logits(flat, weight, bias).view(*rows.shape[:-1], len(bias))
 
     def _real(self, tensor: Tensor) -> Tensor:
         """In the type that logits are computed in: float64 if the weights are, else float32."""

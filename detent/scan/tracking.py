@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from detent.errors import InvalidInput
 from detent.scan.backends import stages
 from detent.scan.layout import Layout, lay_out
 from detent.scan.segments import LENGTH, of_batch, rows_of, windows
@@ -22,15 +23,27 @@ from detent.scan.source import Noise, Source
 from detent.scan.tables import cell_dtype, one_hot
 
 
-def _flat(tensor: Tensor, last: int = 1) -> Tensor:
-    return tensor.reshape(-1, *tensor.shape[tensor.ndim - last :]).contiguous()
+def _flat(tensor: Tensor) -> Tensor:
+    """... m -> rows m."""
+    return tensor.reshape(tensor.shape[:-1].numel(), tensor.shape[-1]).contiguous()
+
+
+def _checked(index: Tensor, distinct: int) -> Tensor:
+    """The index as one contiguous row of int64, all of them below the number of distinct rows."""
+    flat = index.reshape(-1).long().contiguous()
+    wrong = (flat < 0) | (flat >= distinct)
+    if bool(wrong.any()):
+        place = wrong.view(index.shape).nonzero()[0].tolist()
+        value = int(index[tuple(place)])
+        raise InvalidInput(f"index{place} is {value}, but there are {distinct} distinct rows (0..{distinct - 1}).")
+    return flat
 
 
 def _source(kernels: Any, input: Tensor, weight: Tensor, bias: Tensor, index: Tensor | None) -> Source:
     weight, bias, rows = weight.contiguous(), bias.contiguous(), _flat(input)
     if index is None:
         return Source(rows, weight, bias)
-    return Source(rows, weight, bias, index.reshape(-1).long().contiguous(), kernels.logits(rows, weight, bias))
+    return Source(rows, weight, bias, _checked(index, len(rows)), kernels.logits(rows, weight, bias))
 
 
 def _layout(
@@ -64,7 +77,7 @@ def _track(
     finals = one_hot(at[layout.closing.to(at.device)], heads, vectors.dtype)
     output = kernels.read(vectors.contiguous(), offset.contiguous(), states, heads)
     kept = _filled(made[0], rows.numel()) if made else states.new_empty(0, sum(heads))
-    return output.view(*rows, -1), states.view(*rows, -1), finals, kept
+    return output.view(*rows, output.shape[1]), states.view(*rows, len(heads)), finals, kept
 
 
 track = torch.library.custom_op("detent::track", _track, mutates_args=())
@@ -234,11 +247,11 @@ def follow(
         distinct = Source(_flat(input), weight.contiguous(), bias.contiguous())
         tables = kernels.tables(distinct, of_batch(1, len(distinct.input)), heads, None)
         states = torch.zeros(rows.numel(), len(heads), dtype=cell_dtype(heads), device=input.device)
-        flat = index.reshape(-1).long().contiguous()
-        at = kernels.track(tables, layout.segments, at, states, heads, flat)
+        at = kernels.track(tables, layout.segments, at, states, heads, _checked(index, len(distinct.input)))
     vectors = kernels.fold(values.contiguous(), projection.contiguous(), heads)
     output = kernels.read(vectors, offset.contiguous(), states, heads)
-    return output.view(*rows, -1), states.long().view(*rows, -1), at[layout.closing.to(at.device)]
+    last = at[layout.closing.to(at.device)]
+    return output.view(*rows, output.shape[1]), states.long().view(*rows, len(heads)), last
 
 
 @follow.register_fake

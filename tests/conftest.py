@@ -1,0 +1,38 @@
+"""What every test may ask for: a generator of its own, and memory that is never conveniently zero."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+@pytest.fixture
+def generator():
+    """A torch generator with a fixed seed."""
+    import torch
+
+    return torch.Generator().manual_seed(20261115)
+
+
+@pytest.fixture
+def poisoned(monkeypatch):
+    """torch.empty hands out impossible values, so that an output a kernel forgot to write is seen."""
+    import torch
+
+    empty = torch.empty
+
+    def impossible(*shape, **settings):
+        tensor = empty(*shape, **settings)
+        if tensor.device.type == "meta":
+            return tensor
+        if tensor.is_floating_point() or tensor.is_complex():
+            return tensor.fill_(float("nan"))
+        return tensor.fill_(torch.iinfo(tensor.dtype).max) if tensor.dtype != torch.bool else tensor
+
+    monkeypatch.setattr(torch, "empty", impossible)
+
+
+def backends_under_test() -> list[str]:
+    """Every backend by name; one that is not there is a failure, not a skip, unless the environment narrows the list."""
+    return os.environ.get("DETENT_TEST_BACKENDS", "reference,tree,cpu").split(",")

@@ -34,5 +34,5 @@ def poisoned(monkeypatch):
 
 
 def backends_under_test() -> list[str]:
-    """Every backend by name; one that is not there is a failure, not a skip, unless the environment narrows the list."""
+    """Every backend by name; an absent one is a failure, not a skip, unless the environment narrows the list."""
     return os.environ.get("DETENT_TEST_BACKENDS", "reference,tree,cpu").split(",")

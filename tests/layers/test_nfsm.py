@@ -33,7 +33,7 @@ def follow_tables(layer, x, start):
 
 
 @pytest.mark.usefixtures("poisoned")
-@pytest.mark.parametrize("L", (0, 1, 2, 3, 63, 64, 65))
+@pytest.mark.parametrize("L", [0, 1, 2, 3, 63, 64, 65])
 @pytest.mark.parametrize("backend", backends_under_test())
 def test_a_run_is_its_tables_one_after_the_other(backend, L, generator):
     layer = layer_of(backend)
@@ -73,7 +73,7 @@ def test_compiled_logits_have_the_bits_of_the_definition(generator):
 
 
 @pytest.mark.usefixtures("poisoned")
-@pytest.mark.parametrize("more", ({}, {"dictionary": 6}, {"start": (3, 2, 1)}), ids=("plain", "dictionary", "start"))
+@pytest.mark.parametrize("more", [{}, {"dictionary": 6}, {"start": (3, 2, 1)}], ids=("plain", "dictionary", "start"))
 @pytest.mark.parametrize("backend", backends_under_test())
 def test_continuing_and_streaming_are_one_long_call(backend, more, generator):
     layer = layer_of(backend, **more)
@@ -105,8 +105,8 @@ def test_a_step_with_gradient_is_a_call_of_one_step(backend, generator):
     assert torch.autograd.grad(y.sum(), layer.values)[0].abs().sum() > 0
 
 
-@pytest.mark.parametrize("mode", ("train", "eval"))
-@pytest.mark.parametrize("backend", ("tree", "cpu"))
+@pytest.mark.parametrize("mode", ["train", "eval"])
+@pytest.mark.parametrize("backend", ["tree", "cpu"])
 def test_chunks_and_threads_give_the_same_bits(backend, mode, generator):
     x = torch.randn(3, 100, 20, generator=generator)
     found = []
@@ -235,8 +235,8 @@ def test_a_tie_goes_to_the_lowest_index(backend):
     assert state.tolist() == [[0, 1, 0]]
 
 
-@pytest.mark.parametrize("value", (float("nan"), float("inf"), -float("inf")))
-@pytest.mark.parametrize("training", (True, False))
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("backend", backends_under_test())
 def test_logits_that_are_no_numbers_are_refused(backend, training, value, generator):
     layer = layer_of(backend).train(training)
@@ -289,7 +289,7 @@ GOOD = torch.zeros(2, 5, 20)
         ((torch.zeros(4, 20), torch.full((2, 5), -1)), {}, r"is -1, but there are 4 distinct rows"),
     ],
 )
-@pytest.mark.parametrize("training", (True, False))
+@pytest.mark.parametrize("training", [True, False])
 def test_wrong_calls_are_named(x, more, sentence, training):
     with pytest.raises(InvalidInput, match=sentence), torch.no_grad():
         layer_of("cpu").train(training)(x, **more)
@@ -298,17 +298,17 @@ def test_wrong_calls_are_named(x, more, sentence, training):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        (dict(heads=()), "heads are one or more sizes"),
-        (dict(heads=(3, 0)), r"got \(3, 0\)"),
-        (dict(heads=(40000,)), "between 1 and 32768"),
-        (dict(width=0), "width must be at least 1; got 0"),
-        (dict(temperature=0.0), "temperature must be positive and finite; got 0.0"),
-        (dict(temperature=-1.0), "temperature must be positive"),
-        (dict(temperature=float("nan")), "temperature must be positive"),
-        (dict(dictionary=0), "dictionary must be at least 1"),
-        (dict(start=(0,)), "start has one index per head"),
-        (dict(start=(0, 5)), "start has one index per head"),
-        (dict(chunk=-1), "chunk must be 0"),
+        ({"heads": ()}, "heads are one or more sizes"),
+        ({"heads": (3, 0)}, r"got \(3, 0\)"),
+        ({"heads": (40000,)}, "between 1 and 32768"),
+        ({"width": 0}, "width must be at least 1; got 0"),
+        ({"temperature": 0.0}, "temperature must be positive and finite; got 0.0"),
+        ({"temperature": -1.0}, "temperature must be positive"),
+        ({"temperature": float("nan")}, "temperature must be positive"),
+        ({"dictionary": 0}, "dictionary must be at least 1"),
+        ({"start": (0,)}, "start has one index per head"),
+        ({"start": (0, 5)}, "start has one index per head"),
+        ({"chunk": -1}, "chunk must be 0"),
     ],
 )
 def test_wrong_settings_are_named(settings, sentence):

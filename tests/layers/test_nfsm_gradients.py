@@ -11,17 +11,17 @@ from tests.conftest import backends_under_test
 from tests.layers.one_hot_model import run_one_hot
 
 # float64 sums of a few thousand terms of order one to ten; rounding is 1e-16 each
-TOLERANCE = dict(atol=1e-10, rtol=1e-10)
+TOLERANCE = {"atol": 1e-10, "rtol": 1e-10}
 
 SHAPES = {
-    "one head": dict(width=8, heads=(5,)),
-    "three heads": dict(width=24, heads=(4, 3, 2)),
-    "equal heads": dict(width=17, heads=(3, 3, 3)),
-    "a single index": dict(width=5, heads=(1, 2)),
-    "wide": dict(width=33, heads=(19,)),
-    "dictionary": dict(width=12, heads=(4, 3), dictionary=5),
-    "own start": dict(width=8, heads=(4, 3), start=(2, 1)),
-    "cold": dict(width=8, heads=(4,), temperature=0.1),
+    "one head": {"width": 8, "heads": (5,)},
+    "three heads": {"width": 24, "heads": (4, 3, 2)},
+    "equal heads": {"width": 17, "heads": (3, 3, 3)},
+    "a single index": {"width": 5, "heads": (1, 2)},
+    "wide": {"width": 33, "heads": (19,)},
+    "dictionary": {"width": 12, "heads": (4, 3), "dictionary": 5},
+    "own start": {"width": 8, "heads": (4, 3), "start": (2, 1)},
+    "cold": {"width": 8, "heads": (4,), "temperature": 0.1},
 }
 
 
@@ -71,14 +71,14 @@ def test_every_gradient_is_autograds(name, backend, generator):
 
 @pytest.mark.usefixtures("poisoned")
 @pytest.mark.parametrize("backend", backends_under_test())
-@pytest.mark.parametrize("chunk", (1, 4, 13, 100))
+@pytest.mark.parametrize("chunk", [1, 4, 13, 100])
 def test_chunks_change_nothing(chunk, backend, generator):
     layer = build("three heads", backend, generator, chunk=chunk)
     check(layer, *inputs(layer, 2, 13, generator), seed=-3, generator=generator)
 
 
 @pytest.mark.usefixtures("poisoned")
-@pytest.mark.parametrize("chunk", (0, 4))
+@pytest.mark.parametrize("chunk", [0, 4])
 @pytest.mark.parametrize("backend", backends_under_test())
 def test_padding_and_resets(backend, chunk, generator):
     layer = build("own start", backend, generator, chunk=chunk)

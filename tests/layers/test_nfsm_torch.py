@@ -29,7 +29,7 @@ def arguments(generator, *, index=False, lengths=None, resets=None, chunk=0):
     return (*given, where, start, lengths, None, resets, torch.tensor(3), HEADS, [0, 0], 0.5, True, "cpu", chunk)
 
 
-@pytest.mark.parametrize("case", ("plain", "index", "lengths", "resets", "chunk"))
+@pytest.mark.parametrize("case", ["plain", "index", "lengths", "resets", "chunk"])
 def test_the_operators_keep_the_rules(case, generator):
     more = {
         "index": {"index": True},
@@ -51,7 +51,7 @@ def test_the_evaluation_operator_keeps_the_rules(generator):
         torch.library.opcheck(tracking.follow, (*given, None, start, None, None, None, HEADS, [0, 0], "cpu", 0))
 
 
-@pytest.mark.parametrize("training", (True, False))
+@pytest.mark.parametrize("training", [True, False])
 def test_compile_has_no_graph_break(training, generator):
     layer = layer_of().train(training)
     model = nn.Sequential(nn.Linear(16, 16))
@@ -98,7 +98,7 @@ def test_evaluation_can_be_exported(generator):
                 assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize("dtype", (torch.bfloat16, torch.float16))
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_autocast_keeps_the_logits_in_single_precision(dtype, generator):
     layer = layer_of()
     x = torch.randn(2, 9, 16, generator=generator)

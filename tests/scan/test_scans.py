@@ -58,7 +58,7 @@ def test_prefix_and_run_are_the_reference(backend, L, heads, generator):
 
 @pytest.mark.usefixtures("poisoned")
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("batch", (1, 2))
+@pytest.mark.parametrize("batch", [1, 2])
 def test_a_very_long_sequence(backend, batch, generator):
     heads, L = (3, 2), 100_003
     tables, start = random_tables(batch, L, heads, generator, torch.uint8), random_states(batch, heads, generator)
@@ -70,7 +70,7 @@ def test_a_very_long_sequence(backend, batch, generator):
 
 
 @pytest.mark.usefixtures("poisoned")
-@pytest.mark.parametrize("dtype", (torch.uint8, torch.int16, torch.int32, torch.int64), ids=str)
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32, torch.int64], ids=str)
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_every_integer_type(backend, dtype, generator):
     heads = (7, 2)

@@ -1,6 +1,8 @@
 """Tasks: a machine and a way of speaking it. NumPy, no torch."""
 
 from detent.tasks.definiteness import definite_words as definite_words
+from detent.tasks.description import Description as Description
+from detent.tasks.description import describe as describe
 from detent.tasks.grammar import permitted as permitted
 from detent.tasks.letters import Law as Law
 from detent.tasks.letters import Letters as Letters

@@ -47,8 +47,7 @@ def definite_words(task: Task, *, limit: int = 1_000_000) -> Definite:
                 if trail:
                     _lengthen(steps, trail[-1][0], here)
             elif then in depth:
-                circle = [led for _, led, _ in trail[depth[then] + 1 :]] + [symbol]
-                return walk.witness(None, then, circle)
+                return walk.circle(then, [led for _, led, _ in trail[depth[then] + 1 :]] + [symbol])
             elif then in steps:
                 _lengthen(steps, here, then)
             else:
@@ -105,6 +104,14 @@ class _Walk:
             if symbol in self.allowed[h] and self.moves[symbol, p] != self.moves[symbol, q]:
                 one = (int(self.moves[symbol, p]), int(self.rules[symbol, g]))
                 yield symbol, (one, (int(self.moves[symbol, q]), int(self.rules[symbol, h])))
+
+    def circle(self, pair: Pair, word: list[int]) -> Definite:
+        """The word round a circle, begun where most symbols may follow: at a sentence, not inside one."""
+        turns = [(pair, word)]
+        for i, symbol in enumerate(word[:-1], start=1):
+            pair = next(then for led, then in self.onwards(pair) if led == symbol)
+            turns.append((pair, word[i:] + word[:i]))
+        return self.witness(None, *max(turns, key=lambda turn: len(self.allowed[turn[0][0][1]])))
 
     def witness(self, order: int | None, pair: Pair, word: list[int]) -> Definite:
         (p, _), (q, _) = pair

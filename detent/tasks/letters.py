@@ -25,7 +25,7 @@ BLOCK = 8192
 
 
 class Law(Protocol):
-    """A way of speaking: how words are drawn. `str(law)` says it in words."""
+    """A way of speaking: how words are drawn."""
 
     @property
     def n_symbols(self) -> int:
@@ -39,6 +39,9 @@ class Law(Protocol):
 
     def grammar(self, symbols: Sequence[str]) -> Moore:
         """Which words have a chance of being drawn, at any length."""
+
+    def describe(self, symbols: Sequence[str]) -> str:
+        """How words are drawn, in words."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +73,11 @@ class Letters:
     def grammar(self, symbols: Sequence[str]) -> Moore:
         return anything(symbols)
 
-    def __str__(self) -> str:
+    def describe(self, symbols: Sequence[str]) -> str:
         if len(set(self.weights)) == 1:
             return "letters drawn uniformly"
-        shares = ", ".join(f"{weight / sum(self.weights):g}" for weight in self.weights)
-        return f"letters drawn independently, with probabilities {shares}"
+        shares = (f"{name} {weight / sum(self.weights):g}" for name, weight in zip(symbols, self.weights, strict=True))
+        return f"letters drawn independently: {', '.join(shares)}"
 
 
 @dataclass(frozen=True)
@@ -130,8 +133,9 @@ class ShortRuns:
 
         return spell(symbols, start=0, following=following)
 
-    def __str__(self) -> str:
-        return f"letters drawn uniformly, but {self.longest} times letter {self.of} in a row is followed by another"
+    def describe(self, symbols: Sequence[str]) -> str:
+        name = symbols[self.of]
+        return f"letters drawn uniformly, but {self.longest} times {name} in a row is always followed by another letter"
 
 
 def roll(sides: int, batch: int, length: int, generator: np.random.Generator) -> Iterator[Ints]:

@@ -18,8 +18,8 @@ import numpy as np
 
 from detent.automata import Moore
 from detent.automata.running import Ints
-from detent.tasks.sentences import Stories
 from detent.tasks.sampling import Task
+from detent.tasks.sentences import Stories
 from detent.tasks.vocabulary import ITEMS, PEOPLE, Vocabulary, beginning, following
 
 IDLE = NOBODY = -1
@@ -90,6 +90,7 @@ def tracking_objects(people: int) -> Task:
     holders = np.array([[people if holder == NOBODY else holder for holder in g] for _, g in states], np.uint8)
     return Task(
         name=f"TSO{people}", machine=machine, law=Stories(people), question=Holder(holders),
+        layers=((people + 1,) * (people + 1), (people + 1,) * people),
         about=f"Tracking Shuffled Objects: {people} people swap {people} items; who has the {ITEMS[0]}?",
     )  # fmt: skip
 

@@ -29,7 +29,6 @@ from detent.tasks.letters import Letters, ShortRuns
 from detent.tasks.objects import tracking_objects
 from detent.tasks.sampling import Task
 
-
 NAMES = (
     "Z2", "Z5", "Z16", "S3", "S4", "S5", "A5", "M11", "DFF5", "FF", "TSO3", "TSO4", "TSO5",
     "Tomita1", "Tomita2", "Tomita3", "Tomita4", "Tomita5", "Tomita6", "Tomita7",

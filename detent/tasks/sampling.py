@@ -73,6 +73,8 @@ class Task:
     """How they are drawn in length sweeps, where that differs."""
     question: Question | None = None
     """What the last two symbols ask, where they do."""
+    layers: tuple[tuple[int, ...], ...] | None = None
+    """Heads of every layer, for a task that takes a stack; None where one layer will do and its heads are computed."""
     about: str = ""
     """One sentence."""
 

@@ -48,8 +48,8 @@ class Stories:
             )
         if extra > sentences - 1:
             raise InvalidConfig(
-                f"no story about {self.people} people has {length} tokens: {extra} extra dots need as many sentences before "
-                f"the question, and there are {sentences - 1}; take {length - 1} or {length + SENTENCE - extra}."
+                f"no story about {self.people} people has {length} tokens: {extra} extra dots need as many sentences "
+                f"before the question, and there are {sentences - 1}; take {length - 1} or {length + SENTENCE - extra}."
             )
 
     def blocks(self, batch: int, length: int, generator: np.random.Generator) -> Iterator[Ints]:
@@ -76,7 +76,7 @@ class Stories:
             symbols, start=beginning(), following=lambda place: following(place, tokens), complete=is_story
         )  # fmt: skip
 
-    def __str__(self) -> str:
+    def describe(self, symbols: Sequence[str]) -> str:
         return (
             f"stories about {self.people} people: who has what at first, swaps of two people drawn uniformly, "
             "and a question; extra dots after random sentences make up the length"

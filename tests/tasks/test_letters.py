@@ -109,6 +109,9 @@ def test_runs_that_cannot_be_cut_are_refused(symbols: int, of: int, longest: int
 
 
 def test_the_laws_say_what_they_do() -> None:
-    assert str(Letters.uniform(4)) == "letters drawn uniformly"
-    assert str(Letters((18, 1, 1))) == "letters drawn independently, with probabilities 0.9, 0.05, 0.05"
-    assert "4 times letter 0 in a row" in str(ShortRuns(3, of=0, longest=4))
+    names = ("identity", "reset", "set")
+    assert Letters.uniform(3).describe(names) == "letters drawn uniformly"
+    assert Letters((18, 1, 1)).describe(names) == "letters drawn independently: identity 0.9, reset 0.05, set 0.05"
+    assert ShortRuns(3, of=0, longest=4).describe(names) == (
+        "letters drawn uniformly, but 4 times identity in a row is always followed by another letter"
+    )

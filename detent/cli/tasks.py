@@ -1,0 +1,122 @@
+"""`detent tasks`: the tasks, their sizes, whether the last symbols tell their state, and the heads they need."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from detent.cli.output import AsJson, print_json, show, with_progress
+
+if TYPE_CHECKING:
+    from detent.tasks import Description, Task
+
+
+def _complete(incomplete: str) -> list[str]:
+    from detent.tasks import NAMES
+
+    return [name for name in NAMES if name.casefold().startswith(incomplete.casefold())]
+
+
+def tasks(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME|FILE", show_default=False, autocompletion=_complete,
+            help="Tasks, or machine files (.dot, .json, .att, .ba), to describe at length; none lists all tasks.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """List the tasks: states, symbols, definite or not and why, suggested heads.
+
+    A task is **definite** when the last few symbols of a word tell the state. The **heads** are sizes of quotients
+    that together tell all states apart: give them to the layer.
+
+    Examples:
+
+        detent tasks                   all tasks
+        detent tasks S4 DFF5           two of them at length
+        detent tasks mine.dot --json   a machine of yours, for a program
+    """
+    from detent.tasks import NAMES, describe, task
+
+    found = [task(name) for name in names or NAMES]
+    described = [describe(one) for one in with_progress(found, total=len(found), what="looking for heads")]
+    if as_json:
+        print_json([_row(about) for about in described])
+    elif names:
+        for one, about in zip(found, described, strict=True):
+            _show(one, about)
+    else:
+        _list(described)
+
+
+def _row(about: Description) -> dict[str, Any]:
+    return {
+        "name": about.name,
+        "about": about.about,
+        "words": about.words,
+        "states": about.states,
+        "symbols": about.symbols,
+        "definite": bool(about.definite),
+        "order": about.definite.order,
+        "machine_definite": about.machine_definite,
+        "why": about.why,
+        "heads": list(about.heads),
+        "layers": [list(layer) for layer in about.layers],
+        "factoring": about.factoring,
+    }
+
+
+def _list(rows: list[Description]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("task", no_wrap=True)
+    table.add_column("states", justify="right")
+    table.add_column("symbols", justify="right")
+    table.add_column("heads", no_wrap=True)
+    table.add_column("definite", overflow="fold")
+    for about in rows:
+        sizes = (str(about.states), str(about.symbols), _heads(about))
+        table.add_row(about.name, *sizes, Text(_definite(about)))
+    show(table, Text("\n`detent tasks NAME` says more about one; a machine file is a task too.", style="dim"))
+
+
+def _heads(about: Description) -> str:
+    return " | ".join(" ".join(map(str, layer)) for layer in about.layers)
+
+
+def _definite(about: Description) -> str:
+    """Yes or no, and why, in one line."""
+    if not about.definite:
+        return f"no: '{' '.join(about.definite.word)}' repeated keeps states apart"
+    drawn = "" if about.machine_definite else " of the words drawn"
+    return f"yes: the last {about.definite.order} symbols{drawn} tell the state"
+
+
+def _show(task: Task, about: Description) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from detent.automata import Facts
+
+    machine = [sentence for sentence in Facts.of(task.machine).sentences()[1:] if sentence != about.why]
+    table = Table(box=None, show_header=False, padding=(0, 2))
+    for key, value in {
+        "states": _some(task.machine.states),
+        "symbols": _some(task.machine.symbols),
+        "words": about.words,
+        "definite": about.why,
+        "machine": "\n".join(machine),
+        "heads": f"{_heads(about)}\n{about.factoring}",
+    }.items():
+        table.add_row(Text(key, style="dim"), Text(value))
+    show(Text.assemble((about.name, "bold"), f": {about.about}"), table)
+
+
+def _some(names: tuple[str, ...], most: int = 8) -> str:
+    shown = "; ".join(names[:most])
+    return f"{len(names)}: {shown}{'; ...' if len(names) > most else ''}"

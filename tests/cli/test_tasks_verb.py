@@ -1,0 +1,75 @@
+"""`detent tasks`: what it lists, and what it says about one task."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from detent import automata
+from detent.cli.app import run
+from detent.tasks import NAMES, task
+
+Said = pytest.CaptureFixture[str]
+
+
+def rows(arguments: list[str], said: Said) -> list[dict[str, object]]:
+    assert run(["tasks", *arguments, "--json"]) == 0
+    out, err = said.readouterr()
+    assert err == ""
+    found = json.loads(out)
+    assert isinstance(found, list)
+    return found
+
+
+def test_the_list_has_every_task_once(capsys: Said) -> None:
+    found = {row["name"]: row for row in rows([], capsys)}
+    assert tuple(found) == NAMES
+    for name, row in found.items():
+        machine = task(str(name)).machine
+        assert (row["states"], row["symbols"]) == (machine.n_states, machine.n_symbols)
+    assert [name for name, row in found.items() if row["definite"]] == ["DFF5"]
+    assert found["DFF5"]["order"] == 5
+    assert found["DFF5"]["machine_definite"] is False
+
+
+# what the paper chose by hand, as the sum of the squares of the heads
+@pytest.mark.parametrize(
+    ("name", "cost"), [("Z2", 4), ("S3", 13), ("S4", 29), ("A5", 169), ("M11", 484), ("DFF5", 9), ("FF", 9)]
+)
+def test_the_heads_are_at_least_as_good_as_those_of_the_paper(name: str, cost: int, capsys: Said) -> None:
+    heads = rows([name], capsys)[0]["heads"]
+    assert isinstance(heads, list)
+    assert sum(d * d for d in heads) <= cost
+
+
+def test_the_list_for_people(capsys: Said) -> None:
+    assert run(["tasks"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    lines = out.splitlines()
+    assert lines[0].split() == ["task", "states", "symbols", "heads", "definite"]
+    assert [line.split()[0] for line in lines[1 : len(NAMES) + 1]] == list(NAMES)
+    assert all(line == line.rstrip() for line in lines)
+    assert "\x1b" not in out
+
+
+def test_one_task_at_length(capsys: Said) -> None:
+    assert run(["tasks", "dff5"]) == 0
+    out, _ = capsys.readouterr()
+    assert out.startswith("DFF5: remember the last reset or set")
+    assert "3: identity; reset; set" in out
+    assert "4 times identity in a row is always followed by another letter" in out
+    assert "definite of order 5" in out
+    assert "so on the words that are drawn, though not on all words" in " ".join(out.split())
+    assert "not definite: 'identity' keeps" in out
+
+
+def test_a_machine_file(tmp_path: Path, capsys: Said) -> None:
+    path = tmp_path / "mine.dot"
+    automata.write_machine(automata.symmetric(3), path)
+    (row,) = rows([str(path)], capsys)
+    assert row["name"] == "mine"
+    assert row["states"] == 6
+    assert sorted(row["heads"]) == [2, 3]  # type: ignore[call-overload]

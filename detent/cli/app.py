@@ -95,7 +95,7 @@ def guarded(work: Callable[[], int | None]) -> int:
         # typer carries its own copy of click in some versions and not in others: its errors are known by what they do
         if not hasattr(error, "format_message"):
             raise
-        return _say(_usage(error), WRONG)
+        return _say(_usage(error), WRONG) if error.format_message() else WRONG  # called without a verb: help was shown
 
 
 def _left_alone() -> int:

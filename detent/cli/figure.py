@@ -9,6 +9,9 @@ import typer
 
 from detent.cli.output import AsJson, print_json
 from detent.cli.verbs import Verbs
+from detent.errors import unknown
+
+ENDINGS = (".svg", ".png", ".pdf", ".dot")
 
 app = typer.Typer(
     cls=Verbs.of("figure"), no_args_is_help=True, rich_markup_mode="markdown",
@@ -36,9 +39,11 @@ def machine(
     from detent.automata.diagram import draw
     from detent.tasks import task
 
+    if output.suffix.lower() not in ENDINGS:
+        raise unknown("ending", output.suffix or str(output), ENDINGS)
     drawn = task(name)
     notes: list[str] = []
-    if output.suffix.lower() in (".dot", ".gv"):
+    if output.suffix.lower() == ".dot":
         write_machine(drawn.machine, output)
     else:
         notes = draw(drawn.machine, output, title=drawn.name)

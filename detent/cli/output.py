@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -39,18 +39,23 @@ def print_json(value: object) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def with_progress(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
+def with_progress(items: Sequence[Item], *, name: Callable[[Item], str]) -> Iterator[Item]:
     """The items, with a bar on the error stream once it has taken a second; none when that is not a terminal."""
     if not sys.stderr.isatty():
         yield from items
         return
-    from time import monotonic
+    from threading import Timer
 
     from rich.progress import Progress
 
-    begun = monotonic()
     with Progress(console=console(stderr=True), transient=True) as bar:
-        shown = bar.add_task(what, total=total, visible=False)
-        for item in items:
-            yield item
-            bar.update(shown, advance=1, visible=monotonic() - begun > 1)
+        shown = bar.add_task("", total=len(items), visible=False)
+        after_a_second = Timer(1, bar.update, (shown,), {"visible": True})
+        after_a_second.start()
+        try:
+            for item in items:
+                bar.update(shown, description=name(item))
+                yield item
+                bar.advance(shown)
+        finally:
+            after_a_second.cancel()

@@ -42,7 +42,7 @@ def tasks(
     from detent.tasks import NAMES, describe, task
 
     found = [task(name) for name in names or NAMES]
-    described = [describe(one) for one in with_progress(found, total=len(found), what="looking for heads")]
+    described = [describe(one) for one in with_progress(found, name=lambda one: one.name)]
     if as_json:
         print_json([_row(about) for about in described])
     elif names:

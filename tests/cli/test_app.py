@@ -96,9 +96,12 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, capsys: Said) -> None:
     assert "permission denied" in complaint(["tasks", str(secret)], capsys).lower()
 
 
-def test_without_a_verb_the_help_is_shown(capsys: Said) -> None:
-    run([])
-    assert "detent tasks S4" in "".join(capsys.readouterr())
+@pytest.mark.parametrize("arguments", [[], ["figure"]])
+def test_without_a_verb_the_help_is_shown(arguments: list[str], capsys: Said) -> None:
+    assert run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert "Usage: detent" in out
+    assert err == ""
 
 
 def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from detent.automata.definite_order import Definite as Definite
 from detent.automata.definite_order import definite as definite
+from detent.automata.diagram import draw as draw
 from detent.automata.equivalence import separating_word as separating_word
 from detent.automata.facts import Facts as Facts
 from detent.automata.files import read_machine as read_machine

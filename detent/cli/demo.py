@@ -15,7 +15,7 @@ import numpy as np
 from detent.automata import Facts
 from detent.automata.diagram import draw
 from detent.automata.running import Ints
-from detent.cli.app import guarded
+from detent.cli.guard import guarded
 from detent.cli.output import show
 from detent.tasks import describe, task
 

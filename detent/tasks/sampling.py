@@ -59,7 +59,8 @@ class Question(Protocol):
 class Task:
     """A machine and a way of speaking it; the target at every position is the machine's state.
 
-    >>> parity = task("Z2")
+    >>> from detent.automata import cyclic
+    >>> parity = Task.of(cyclic(2), name="parity")
     >>> parity.sample(batch=2, length=3, generator=np.random.default_rng(0)).states.shape
     (2, 3)
     """
@@ -121,6 +122,13 @@ class Task:
         # one draw, so that the caller's generator moves on alike for every length and chunk
         own = np.random.Generator(np.random.SFC64(generator.integers(0, 1 << 63, 4)))
         return self._chunks(batch, length, own, chunk)
+
+    def outputs(self, batch: Batch) -> Ints:
+        """What the machine puts out at every symbol (B L): another thing to ask for than its states."""
+        if isinstance(self.machine, Moore):
+            return self.machine.readout[batch.states]
+        came_from = np.concatenate([batch.before[:, None], batch.states], axis=1)[:, :-1]
+        return self.machine.readout[batch.inputs, came_from]
 
     def _chunks(self, batch: int, length: int, generator: np.random.Generator, chunk: int) -> Iterator[Batch]:
         state, position, ends = self._begin(batch), 0, np.zeros((batch, 0), np.uint8)

@@ -113,6 +113,22 @@ def test_flip_flop_labels_are_the_last_letter_that_is_not_the_identity(task: Tas
             assert state == last
 
 
+MEALY = automata.Mealy(
+    symbols=("a", "b"), tables=[[1, 2, 0], [0, 0, 2]], outputs=("x", "y", "z"), readout=[[0, 1, 2], [2, 1, 0]]
+)
+
+
+@pytest.mark.parametrize("machine", [automata.tomita(4), MEALY], ids=["Moore", "Mealy"])
+@pytest.mark.parametrize("chunk", [1, 9, 200])
+def test_outputs_are_what_the_machine_responds(machine: automata.Moore | automata.Mealy, chunk: int) -> None:
+    task = Task.of(machine, name="mine")
+    parts = list(task.stream(4, 200, generator(), chunk=chunk))
+    words = np.concatenate([part.inputs for part in parts], axis=1)
+    said = np.concatenate([task.outputs(part) for part in parts], axis=1)
+    assert np.array_equal(said, machine.respond(words))
+    assert task.outputs(task.sample(2, 0, generator())).shape == (2, 0)
+
+
 def test_sweeps_may_have_a_law_of_their_own() -> None:
     task = Task(name="FF", machine=FLIP_FLOP, law=Letters((18, 1, 1)), sweep_law=Letters((198, 1, 1)))
     swept = task.for_sweeps()

@@ -72,9 +72,10 @@ def _note(
 
 
 def _usage(error: Any) -> str:
-    sentence = error.format_message().strip().rstrip(".")
+    sentence = error.format_message().strip()
+    stop = "" if sentence.endswith((".", "?", "!")) else "."
     path = error.ctx.command_path if getattr(error, "ctx", None) is not None else "detent"
-    return f"{sentence[:1].lower()}{sentence[1:]}. See `{path} --help`."
+    return f"{sentence[:1].lower()}{sentence[1:]}{stop} See `{path} --help`."
 
 
 def _say(sentence: str, code: int) -> int:

@@ -22,7 +22,6 @@ STYLES: tuple[Any, ...] = (
     "-", (0, (5, 1.6)), (0, (1.4, 1.2)), (0, (5, 1.4, 1.2, 1.4)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1))
 )  # fmt: skip
 INK, SEVERAL, FILL, SHADE = "#222222", "#777777", "#F4F6F8", "#D9DEE4"
-UP = np.pi / 2
 
 
 class Painter:

@@ -78,14 +78,14 @@ class Scene:
             self._fold()
 
     def _fold(self) -> None:
-        """Leave out self-loops, and the arrows into states to which a third of all states lead."""
+        """Leave out self-loops, and the arrows into states to which a quarter of all states lead."""
         n = self.machine.n_states
         loops = sum(arrow.is_loop for arrow in self.arrows)
         if loops:
             have = "1 state has" if loops == 1 else f"{loops} states have"
             self.sentences.append(f"Self-loops are not shown: {have} one.")
         entered = np.bincount([a.target for a in self.arrows if not a.is_loop and not a.both_ways], minlength=n)
-        self.hubs = [q for q in range(n) if entered[q] > n / 3]
+        self.hubs = [q for q in range(n) if entered[q] > max(n / 4, 2.5 * entered.mean())]
         if self.hubs:
             names = ", ".join(f"{self.machine.states[q][:12]} ({entered[q]})" for q in self.hubs[:6])
             more = f" and {len(self.hubs) - 6} more" if len(self.hubs) > 6 else ""

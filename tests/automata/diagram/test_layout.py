@@ -67,11 +67,18 @@ def test_states_stay_apart_and_the_same_call_gives_the_same_places(n: int, A: in
     assert np.array_equal(points, placed(machine))
 
 
-def test_parts_without_a_way_between_them_lie_side_by_side() -> None:
+def test_parts_without_a_way_between_them_do_not_overlap() -> None:
     machine = Semiautomaton(symbols=("a",), tables=[[1, 2, 0, 4, 3, 5]])
     points = placed(machine)
-    assert points[:3, 0].max() < points[3:5, 0].min()
-    assert points[3:5, 0].max() < points[5, 0]
+    boxes = [(points[part].min(0), points[part].max(0)) for part in ([0, 1, 2], [3, 4], [5])]
+    for (low, high), (other_low, other_high) in combinations(boxes, 2):
+        assert (high < other_low).any() or (other_high < low).any()
+
+
+def test_many_lone_states_fill_rows() -> None:
+    points = placed(Semiautomaton(symbols=("a",), tables=[np.arange(40)]))
+    assert len(np.unique(points, axis=0)) == 40
+    assert 1 < np.ptp(points[:, 0]) / np.ptp(points[:, 1]) < 4
 
 
 def test_the_measure_of_clutter_barks() -> None:

@@ -1,10 +1,22 @@
 """Machines as mathematics: what is true of them without a network. NumPy, no torch."""
 
-from detent.automata.definite_order import Definite as Definite
-from detent.automata.definite_order import definite as definite
+from detent.automata.congruences import congruence as congruence
+from detent.automata.congruences import is_congruence as is_congruence
+from detent.automata.congruences import join as join
+from detent.automata.congruences import meet as meet
+from detent.automata.congruences import principal_congruences as principal_congruences
+from detent.automata.congruences import quotient as quotient
 from detent.automata.diagram import draw as draw
 from detent.automata.equivalence import separating_word as separating_word
+from detent.automata.factoring import Factoring as Factoring
+from detent.automata.factoring import factor as factor
+from detent.automata.facts import Definite as Definite
 from detent.automata.facts import Facts as Facts
+from detent.automata.facts import aperiodic as aperiodic
+from detent.automata.facts import definite as definite
+from detent.automata.facts import group as group
+from detent.automata.facts import synchronising as synchronising
+from detent.automata.facts import transition_monoid as transition_monoid
 from detent.automata.files import read_machine as read_machine
 from detent.automata.files import to_dot as to_dot
 from detent.automata.files import write_machine as write_machine
@@ -28,11 +40,7 @@ from detent.automata.minimise import minimize as minimize
 from detent.automata.monoids import flip_flop as flip_flop
 from detent.automata.monoids import from_maps as from_maps
 from detent.automata.monoids import permutation_reset as permutation_reset
-from detent.automata.periods import aperiodic as aperiodic
-from detent.automata.periods import group as group
 from detent.automata.products import cascade as cascade
 from detent.automata.products import direct_product as direct_product
 from detent.automata.products import parallel as parallel
-from detent.automata.resets import synchronising as synchronising
 from detent.automata.running import compose as compose
-from detent.automata.transitions import transition_monoid as transition_monoid

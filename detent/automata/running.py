@@ -16,6 +16,7 @@ from detent import native
 from detent.errors import InvalidWord
 
 Ints = NDArray[np.integer]
+Bools = NDArray[np.bool_]
 
 
 def smallest_dtype(count: int) -> np.dtype:

@@ -14,11 +14,11 @@ from math import lcm
 
 import numpy as np
 
-from detent.automata.definite_order import definite
+from detent.automata.facts.definite_order import definite
+from detent.automata.facts.transitions import ELEMENTS, levels, transition_monoid
+from detent.automata.facts.wording import spelt
 from detent.automata.machine import Semiautomaton
 from detent.automata.running import Ints
-from detent.automata.transitions import ELEMENTS, levels, transition_monoid
-from detent.automata.wording import spelt
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import pytest
 from sympy.combinatorics import Permutation, PermutationGroup
 
 from detent.automata import Semiautomaton, flip_flop, permutation_reset, symmetric
-from detent.automata.transitions import transition_monoid
+from detent.automata.facts.transitions import transition_monoid
 
 
 def closure(maps: list[tuple[int, ...]]) -> set[tuple[int, ...]]:

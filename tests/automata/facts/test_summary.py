@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 
 from detent.automata import Semiautomaton, alternating, cyclic, flip_flop, from_tables, mathieu11, tomita
-from detent.automata.facts import Facts
+from detent.automata.facts.summary import Facts
+from detent.automata.facts.wording import spelt
 from detent.automata.translations import is_word_problem, translation
-from detent.automata.wording import spelt
 
 
 def test_the_facts_of_the_flip_flop() -> None:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from detent.automata.facts.wording import spelt
 from detent.automata.machine import Semiautomaton
 from detent.automata.refinement import equal_rows
 from detent.automata.running import Ints
-from detent.automata.wording import spelt
 
 
 @dataclass(frozen=True)

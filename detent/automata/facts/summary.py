@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from detent.automata.definite_order import Definite, definite
+from detent.automata.facts.definite_order import Definite, definite
+from detent.automata.facts.periods import Aperiodic, Group, aperiodic, group
+from detent.automata.facts.resets import Synchronising, synchronising
+from detent.automata.facts.transitions import ELEMENTS, transition_monoid
 from detent.automata.machine import Mealy, Moore, Semiautomaton
-from detent.automata.periods import Aperiodic, Group, aperiodic, group
-from detent.automata.resets import Synchronising, synchronising
-from detent.automata.transitions import ELEMENTS, transition_monoid
 from detent.automata.translations import is_word_problem
 
 

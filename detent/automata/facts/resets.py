@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from detent.automata.facts.periods import group
+from detent.automata.facts.wording import spelt
 from detent.automata.machine import Semiautomaton
-from detent.automata.periods import group
+from detent.automata.pairs import PairsBefore
 from detent.automata.running import Ints
-from detent.automata.wording import spelt
 
 STATES = 3_000
 """Up to how many states all pairs are looked at."""
@@ -69,22 +70,14 @@ def _distances(tables: Ints) -> tuple[Ints, Ints]:
     A, n = tables.shape
     steps, by = np.full((n, n), -1, np.int32), np.full((n, n), -1, np.int32)
     np.fill_diagonal(steps, 0)
-    sources = [np.argsort(table, kind="stable") for table in tables]
-    counts = [np.bincount(table, minlength=n) for table in tables]
-    begins = [np.cumsum(count) - count for count in counts]
+    before = PairsBefore(tables)
     p = q = np.arange(n)
     distance, unknown = 0, n * (n - 1) // 2
     while len(p) and unknown:
         distance += 1
         found = []
         for a in range(A):
-            # all pairs of a state that a sends to p and one that it sends to q
-            width = counts[a][q]
-            many = counts[a][p] * width
-            which = np.repeat(np.arange(len(p)), many)
-            within = np.arange(len(which)) - np.repeat(np.cumsum(many) - many, many)
-            i, j = np.divmod(within, width[which])
-            from_p, from_q = sources[a][begins[a][p[which]] + i], sources[a][begins[a][q[which]] + j]
+            from_p, from_q = before(a, p, q)
             new = (steps[from_p, from_q] < 0) & ((from_p < from_q) if distance == 1 else True)
             from_p, from_q = from_p[new], from_q[new]
             steps[from_p, from_q] = steps[from_q, from_p] = distance

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from detent.automata import Semiautomaton, flip_flop, modular_arithmetic, permutation_reset, symmetric, tomita
-from detent.automata.periods import Subgroup, aperiodic, cyclic_powers, group
-from detent.automata.transitions import transition_monoid
+from detent.automata.facts.periods import Subgroup, aperiodic, cyclic_powers, group
+from detent.automata.facts.transitions import transition_monoid
 
 
 def powers(acts: np.ndarray, count: int) -> list[tuple[int, ...]]:

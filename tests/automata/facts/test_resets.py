@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from detent.automata import Semiautomaton, cyclic, flip_flop, from_tables, parallel, symmetric
-from detent.automata.resets import synchronising
+from detent.automata.facts.resets import synchronising
 
 
 def shortest_reset(machine: Semiautomaton) -> int | None:
@@ -62,7 +62,7 @@ def test_groups_and_their_companions_are_not() -> None:
 
 
 def test_too_many_states_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("detent.automata.resets.STATES", 3)
+    monkeypatch.setattr("detent.automata.facts.resets.STATES", 3)
     machine = from_tables([[1, 2, 3, 0], [1, 1, 2, 3]])
     assert synchronising(machine).answer is None
     assert synchronising(machine).explain().startswith("perhaps synchronising: it has more than 3 states")

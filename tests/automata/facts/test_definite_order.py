@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from detent.automata import Semiautomaton, cyclic, flip_flop, mathieu11
-from detent.automata.definite_order import Definite, definite
+from detent.automata.facts.definite_order import Definite, definite
 
 
 def constant_after(machine: Semiautomaton, k: int) -> bool:

@@ -71,16 +71,11 @@ DETENT_INLINE Floats natural_log(Floats x) {
     const Ints32 exponent = (bits - 0x3f3504f3) >> 23;
     const Floats f = (Floats)(bits - (exponent << 23)) - 1.0f;
     const Floats k = __builtin_convertvector(exponent, Floats);
-    Floats p = spread<float>(7.0376836292e-2f);
-    p = p * f + -1.1514610310e-1f;
-    p = p * f + 1.1676998740e-1f;
-    p = p * f + -1.2420140846e-1f;
-    p = p * f + 1.4249322787e-1f;
-    p = p * f + -1.6668057665e-1f;
-    p = p * f + 2.0000714765e-1f;
-    p = p * f + -2.4999993993e-1f;
-    p = p * f + 3.3333331174e-1f;
-    const Floats square = f * f;
+    // evaluated in pairs (Estrin): a short chain of operations, so that several logarithms overlap
+    const Floats square = f * f, fourth = square * square;
+    const Floats a = f * -2.4999993993e-1f + 3.3333331174e-1f, b = f * -1.6668057665e-1f + 2.0000714765e-1f;
+    const Floats c = f * -1.2420140846e-1f + 1.4249322787e-1f, d = f * -1.1514610310e-1f + 1.1676998740e-1f;
+    const Floats p = ((a + b * square) + (c + d * square) * fourth) + (fourth * fourth) * 7.0376836292e-2f;
     return (f - 0.5f * square + square * f * p) + k * 0.69314718056f;
 }
 
@@ -106,6 +101,25 @@ DETENT_INLINE Doubles exponential(Doubles x) {
     Doubles result;
     for (int i = 0; i < Lane<double>::width; ++i) result[i] = std::exp(x[i]);
     return result;
+}
+
+// Eight rows of eight, turned into eight columns.
+DETENT_INLINE void transpose_eight(const float* const* rows, int64_t from, float* columns, int64_t stride) {
+    Floats r[8], t[8];
+    for (int i = 0; i < 8; ++i) r[i] = load(rows[i] + from);
+    for (int i = 0; i < 8; i += 2) {
+        t[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        t[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    for (int i = 0; i < 8; i += 4)
+        for (int half = 0; half < 2; ++half) {
+            r[i + 2 * half] = __builtin_shufflevector(t[i + half], t[i + half + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+            r[i + 2 * half + 1] = __builtin_shufflevector(t[i + half], t[i + half + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+        }
+    for (int i = 0; i < 4; ++i) {
+        store(columns + i * stride, __builtin_shufflevector(r[i], r[i + 4], 0, 1, 2, 3, 8, 9, 10, 11));
+        store(columns + (i + 4) * stride, __builtin_shufflevector(r[i], r[i + 4], 4, 5, 6, 7, 12, 13, 14, 15));
+    }
 }
 
 }  // namespace detent

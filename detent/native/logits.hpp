@@ -88,15 +88,26 @@ DETENT_INLINE void product(const T* columns, const T* packed, int64_t m, const T
     }
 }
 
-// Write one input row into its lane of a transposed block.
+// Write one row into its lane of a transposed block.
 template <class T>
 DETENT_INLINE void put_lane(const T* row, int64_t m, int lane, T* columns) {
     for (int64_t i = 0; i < m; ++i) columns[i * ROWS<T> + lane] = row[i];
 }
 
+// Transpose a whole block: rows[0 .. ROWS) of m values each.
 template <class T>
-DETENT_INLINE void clear_lane(int64_t m, int lane, T* columns) {
-    for (int64_t i = 0; i < m; ++i) columns[i * ROWS<T> + lane] = T(0);
+DETENT_INLINE void put_rows(const T* const* rows, int64_t m, T* columns) {
+    for (int lane = 0; lane < ROWS<T>; ++lane) put_lane(rows[lane], m, lane, columns);
+}
+
+template <>
+DETENT_INLINE void put_rows<float>(const float* const* rows, int64_t m, float* columns) {
+    constexpr int R = ROWS<float>;
+    int64_t i = 0;
+    for (; i + 8 <= m; i += 8)
+        for (int lane = 0; lane < R; lane += 8) transpose_eight(rows + lane, i, columns + i * R + lane, R);
+    for (; i < m; ++i)
+        for (int lane = 0; lane < R; ++lane) columns[i * R + lane] = rows[lane][i];
 }
 
 }  // namespace detent

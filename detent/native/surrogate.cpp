@@ -131,17 +131,17 @@ DETENT_INLINE void work_tiles(const Job<T>& job, const Head& head, const Grouped
         const Tile& tile = grouped.tiles[number];
         const int64_t entry = head.entry + tile.column * d;
         Keys<T> keys;
+        const T *rows[ROWS<T>], *worth[ROWS<T>];
         for (int lane = 0; lane < ROWS<T>; ++lane) {
             // lanes beyond the tile repeat its last row: harmless, and never written back
             const int64_t local = order[tile.first + std::min<int64_t>(lane, tile.rows - 1)];
             const int64_t row = job.place[local];
             keys.set(lane, job.keys[local]);
-            put_lane(job.lambda + local * job.indices + head.index, d, lane, lambda.data());
-            if (job.input)
-                put_lane(job.input + row * job.m, job.m, lane, columns.data());
-            else
-                put_lane(job.logits + job.index[row] * job.entries + entry, d, lane, logits.data());
+            worth[lane] = job.lambda + local * job.indices + head.index;
+            rows[lane] = job.input ? job.input + row * job.m : job.logits + job.index[row] * job.entries + entry;
         }
+        put_rows(worth, d, lambda.data());
+        put_rows(rows, job.input ? job.m : d, job.input ? columns.data() : logits.data());
         if (job.input)
             product(columns.data(), packed + tile.column * d * job.m, job.m, job.bias + entry, d, logits.data());
         soften(job, head, tile.column, keys, lambda.data(), logits.data());

@@ -96,13 +96,16 @@ DETENT_INLINE void make_tables(const Job<T>& job, int64_t begin, int64_t end) {
         const int count = int(std::min<int64_t>(BLOCKS, end - group));
         for (int b = 0; b < count; ++b) {
             Block<T>& block = blocks[b];
-            T* lanes = columns.data() + b * from.m * ROWS<T>;
             for (block.rows = 0; block.rows < ROWS<T> && !cursor.done(); cursor.next(), ++block.rows) {
                 block.place[block.rows] = cursor.row();
                 block.keys.set(block.rows, step_key(job.seed, cursor.sequence(), cursor.time()));
-                if (from.input) put_lane(from.input + cursor.row() * from.m, from.m, block.rows, lanes);
             }
-            for (int lane = block.rows; lane < ROWS<T> && from.input; ++lane) clear_lane(from.m, lane, lanes);
+            if (from.input) {
+                const T* rows[ROWS<T>];  // lanes beyond the last row repeat it, and are never written
+                for (int lane = 0; lane < ROWS<T>; ++lane)
+                    rows[lane] = from.input + block.place[std::min(lane, block.rows - 1)] * from.m;
+                put_rows(rows, from.m, columns.data() + b * from.m * ROWS<T>);
+            }
         }
         for (const Panel& panel : *job.panels)
             for (int b = 0; b < count; ++b) {
@@ -166,8 +169,9 @@ DETENT_INLINE void write_logits(const T* input, const T* packed, const T* bias, 
     std::vector<T> columns(size_t(m * ROWS<T>)), block(size_t(entries * ROWS<T>));
     for (int64_t b = begin; b < end; ++b) {
         const int64_t first = b * ROWS<T>;
-        for (int lane = 0; lane < ROWS<T>; ++lane)
-            put_lane(input + std::min(first + lane, rows - 1) * m, m, lane, columns.data());
+        const T* block_rows[ROWS<T>];
+        for (int lane = 0; lane < ROWS<T>; ++lane) block_rows[lane] = input + std::min(first + lane, rows - 1) * m;
+        put_rows(block_rows, m, columns.data());
         product(columns.data(), packed, m, bias, entries, block.data());
         for (int64_t lane = 0; lane < std::min<int64_t>(ROWS<T>, rows - first); ++lane)
             for (int64_t e = 0; e < entries; ++e) logits[(first + lane) * entries + e] = block[e * ROWS<T> + lane];

@@ -58,12 +58,6 @@ def gumbel(seed: Tensor, sequence: Tensor, step: Tensor, entries: int) -> Tensor
     return -_natural_log(-_natural_log(uniform))
 
 
-_SERIES = (
-    7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
-    -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1,
-)  # fmt: skip
-
-
 def _natural_log(x: Tensor) -> Tensor:
     """log of positive normal float32, one rounding per operation, in the order of the compiled kernel.
 
@@ -72,8 +66,9 @@ def _natural_log(x: Tensor) -> Tensor:
     bits = x.view(torch.int32)
     k = (bits - 0x3F3504F3) >> 23
     f = (bits - (k << 23)).view(torch.float32) - 1.0
-    p = torch.full_like(f, _SERIES[0])
-    for coefficient in _SERIES[1:]:
-        p = p * f + coefficient
     square = f * f
+    fourth = square * square
+    a, b = f * -2.4999993993e-1 + 3.3333331174e-1, f * -1.6668057665e-1 + 2.0000714765e-1
+    c, d = f * -1.2420140846e-1 + 1.4249322787e-1, f * -1.1514610310e-1 + 1.1676998740e-1
+    p = ((a + b * square) + (c + d * square) * fourth) + (fourth * fourth) * 7.0376836292e-2
     return (f - 0.5 * square + square * f * p) + k.float() * 0.69314718056

@@ -1,0 +1,249 @@
+"""One NFSM layer, one training step (forward and backward): backends, lengths, head sizes, memory, streaming.
+
+B = 16 sequences, inputs of width 256, one head of d indices, float32, gradients of the parameters.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from benchmarks.harness import Method, Report, Target
+from detent import scan
+from detent.layers import NFSM
+from detent.scan import cpu
+from detent.scan.noise import gumbel
+from detent.scan.segments import of_batch, steps_of
+from detent.scan.source import Noise, Source
+
+B, WIDTH, SEED = 16, 256, 7
+
+
+def run(quick: bool) -> Report:
+    report = Report(title="One NFSM layer in a training step")
+    rounds, length = (3, 1024) if quick else (7, 4096)
+    compare_backends(report, length, rounds)
+    compare_backwards(report, length, rounds)
+    sweep_lengths(report, [2**i for i in ((6, 8, 10, 12) if quick else range(6, 18))], rounds)
+    sweep_sizes(report, (2, 4, 8, 16, 32) if quick else (2, 4, 8, 16, 32, 64, 128, 256), length, rounds)
+    stream(report, 500 if quick else 5000)
+    return report
+
+
+def layer_of(d: int, backend: str = "cpu", chunk: int = 0, dtype: torch.dtype = torch.float32) -> NFSM:
+    generator = torch.Generator().manual_seed(SEED)
+    return NFSM(WIDTH, (d,), backend=backend, chunk=chunk, generator=generator).to(dtype)
+
+
+def inputs(length: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.randn(B, length, WIDTH, generator=torch.Generator().manual_seed(SEED), dtype=dtype)
+
+
+def training_step(layer: NFSM, x: Tensor) -> Tensor:
+    """Forward, mean squared output, backward; returns the last states."""
+    layer.zero_grad(set_to_none=True)
+    y, state = layer(x, seed=SEED)
+    y.square().mean().backward()
+    return state
+
+
+def compare_backends(report: Report, length: int, rounds: int) -> None:
+    """Runs of given tables, then the whole layer, on each backend."""
+    tables = torch.randint(0, 16, (B, length, 16), generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
+    start = torch.zeros(B, 1, dtype=torch.int64)
+    composing = [
+        Method(name, lambda name=name: scan.run(tables, start, backend=name), items=B * length)
+        for name in ("reference", "tree", "cpu")
+    ]
+    report.measure(f"states of given tables, d=16, L={length}", composing, unit="steps", rounds=rounds)
+
+    x = inputs(length)
+    slow = [
+        Method(name, lambda name=name: training_step(layer_of(16, name), x), items=B * length)
+        for name in ("reference", "cpu")
+    ]
+    case = f"training step against the loop, d=16, L={length}"
+    report.measure(case, slow, unit="steps", rounds=2)
+    report.target(case, "cpu", at_least=10)
+
+    # the tree's logits come from BLAS: its states are compared in float64, where no two logits are that close
+    exact = inputs(min(length, 1024), torch.float64)
+    double = [
+        Method(name, lambda name=name: training_step(layer_of(16, name, dtype=torch.float64), exact), items=1)
+        for name in ("tree", "cpu")
+    ]
+    report.agree("sampled states in float64", double)
+    layers = {name: layer_of(16, name) for name in ("tree", "cpu")}
+    fast = [
+        Method(name, lambda layer=layer: _silent(training_step(layer, x)), items=B * length)
+        for name, layer in layers.items()
+    ]
+    case = f"training step against the tree, d=16, L={length}"
+    report.measure(case, fast, unit="steps", rounds=rounds)
+    report.target(case, "cpu", at_least=3)
+
+
+def compare_backwards(report: Report, length: int, rounds: int) -> None:
+    """From the gradient of the output to those of the parameters: the used columns alone, against d x d each step."""
+    d, heads = 16, (16,)
+    segments, noise = of_batch(B, length), Noise(SEED, 0.5)
+    x = inputs(length).view(-1, WIDTH)
+    layer = layer_of(d)
+    weight, bias = layer.weight.detach(), layer.bias.detach()
+    source, vectors = Source(x, weight, bias), torch.randn(d, WIDTH, generator=torch.Generator().manual_seed(2))
+    start = torch.zeros(B, 1, dtype=torch.int64)
+    tables = cpu.tables(source, segments, heads, noise)
+    states = torch.zeros(len(x), 1, dtype=torch.uint8)
+    cpu.track(tables, segments, start, states, heads)
+    gradient = torch.randn(len(x), WIDTH, generator=torch.Generator().manual_seed(3)) / len(x)
+
+    drawn = gumbel(torch.tensor(SEED), *steps_of(segments), d * d)
+    before = torch.cat([start, states.view(B, length)[:, :-1].long()], dim=1).view(-1)
+    used = torch.nn.functional.one_hot(before, d).float()[:, :, None]
+
+    def worth() -> Tensor:
+        gains = gradient @ vectors.T
+        cpu.weigh(tables, gains, gains.new_zeros(B, d), segments, heads)
+        return gains
+
+    def sparse() -> Tensor:
+        summed = torch.zeros_like(weight), torch.zeros_like(bias)
+        cpu.surrogate(source, segments, start, states, worth(), heads, noise, 0.5, (None, *summed))
+        return summed[0]
+
+    def dense() -> Tensor:
+        scores = (torch.nn.functional.linear(x, weight, bias) * 2 + drawn).view(-1, d, d)
+        value = worth()[:, None]
+        p = scores.softmax(-1)
+        each_step = p * (value - (p * value).sum(-1, keepdim=True)) * 2 * used
+        return each_step.view(len(x), d * d).T @ x
+
+    one, other = sparse(), dense()
+    error = float((one - other).abs().max() / other.abs().max())
+    report.targets.append(
+        Target(what="relative error of the sparse gradient", wanted=1e-4, measured=error, at_most=True)
+    )
+    case = f"backward of the parameters, d=16, L={length}"
+    methods = [
+        Method(name, lambda call=call: _silent(call()), items=len(x))
+        for name, call in (("dense", dense), ("sparse", sparse))
+    ]
+    report.measure(case, methods, unit="steps", rounds=rounds)
+    report.target(case, "sparse", at_least=2)
+
+
+def sweep_lengths(report: Report, lengths: Sequence[int], rounds: int) -> None:
+    """Time in proportion to the length; memory beyond the arrays that come in and go out, flat with chunks."""
+    per_step, memory = {}, {}
+    for length in lengths:
+        x = inputs(length)
+        layer = layer_of(16, chunk=512)
+        spent = _median(lambda layer=layer, x=x: _both_ways(layer, x), rounds if length <= 2**14 else 3)
+        per_step[length] = spent / length
+        outside = x.numel() * x.element_size()  # the output, which is also its own gradient here
+        memory[length] = _peak_bytes(lambda layer=layer, x=x: _both_ways(layer, x)) - outside
+        report.notes.append(
+            f"L={length}, d=16, chunks of 512: {spent * 1e3:.3g} ms, {per_step[length] * 1e6:.3g} us per step of the "
+            f"batch, {memory[length] / 2**20:.0f} MiB beyond the input and the output"
+        )
+        del x
+    middle = statistics.median(per_step.values())
+    spread = max(max(value / middle, middle / value) for value in per_step.values())
+    report.targets.append(
+        Target(what="time per step, largest departure from proportion", wanted=1.25, measured=spread, at_most=True)
+    )
+    longest, chunk = max(lengths), [length for length in lengths if length >= 1024]
+    growth = (memory[longest] - memory[chunk[0]]) / 2**20 if chunk else 0.0
+    report.targets.append(
+        Target(
+            what=f"MiB more at L={longest} than at L={chunk[0]}, with chunks", wanted=64, measured=growth, at_most=True
+        )
+    )
+
+
+def sweep_sizes(report: Report, sizes: Sequence[int], length: int, rounds: int) -> None:
+    """What a step costs as the head grows, and how much of it is the matrix product of the logits."""
+    x = inputs(length)
+    flat = x.view(-1, WIDTH)
+    for d in sizes:
+        layer = layer_of(d)
+        few = rounds if d <= 32 else 1
+        whole = _median(lambda layer=layer: _both_ways(layer, x), few)
+        weight, bias = layer.weight.detach(), layer.bias.detach()
+        product = _median(lambda weight=weight, bias=bias: _product(flat, weight, bias), few)
+        report.notes.append(
+            f"d={d}, L={length}: {whole * 1e3:.3g} ms, {product / whole:.0%} of it the matrix product of the logits"
+        )
+        if d == 16:
+            share = Target(what="share of the logits' product at d=16", wanted=0.5, measured=product / whole)
+            report.targets.append(share)
+
+
+def stream(report: Report, steps: int) -> None:
+    """One step of a small layer at a time."""
+    layer = NFSM(128, (11, 11, 11, 11), generator=torch.Generator().manual_seed(SEED)).eval()
+    x, state = torch.randn(1, 128, generator=torch.Generator().manual_seed(SEED)), None
+    with torch.inference_mode():
+        spent = []
+        for _ in range(steps):
+            begun = time.perf_counter()
+            _, state = layer.step(x, state)
+            spent.append(time.perf_counter() - begun)
+    microseconds = statistics.median(spent) * 1e6
+    report.targets.append(
+        Target(
+            what="microseconds of step(), m=128, heads (11,11,11,11), batch 1",
+            wanted=50,
+            measured=microseconds,
+            at_most=True,
+        )
+    )
+
+
+def _both_ways(layer: NFSM, x: Tensor) -> None:
+    """The layer's own forward and backward pass, given the gradient of the output: no loss in between."""
+    layer.zero_grad(set_to_none=True)
+    y, _ = layer(x, seed=SEED)
+    y.backward(y.detach())
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor) -> None:
+    """The logits of all rows and nothing else, a few rows at a time so that they fit in memory."""
+    for rows in x.split(max(256, 2**24 // len(weight))):
+        cpu.logits(rows, weight, bias)
+
+
+def _silent(_: object) -> None:
+    return None
+
+
+def _median(call: Callable[[], object], rounds: int) -> float:
+    call()
+    spent = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        call()
+        spent.append(time.perf_counter() - begun)
+    return statistics.median(spent)
+
+
+def _peak_bytes(call: Callable[[], object]) -> int:
+    """How far the resident memory of this process rises during the call (Linux)."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # or memory that was freed but kept would be counted as there before
+    Path("/proc/self/clear_refs").write_text("5")
+    before = _status("VmRSS")
+    call()
+    return _status("VmHWM") - before
+
+
+def _status(field: str) -> int:
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
+    return int(line.split()[1]) * 1024

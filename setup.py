@@ -2,8 +2,13 @@
 
 from setuptools import Extension, setup
 
-SOURCES = [f"detent/native/{name}.cpp" for name in ("run", "tables", "track", "follow", "surrogate", "readout")]
-HEADERS = [f"detent/native/{name}.hpp" for name in ("parallel", "lanes", "noise", "logits", "segments")]
+NATIVE = "detent/native"
+SOURCES = [f"{NATIVE}/{name}.cpp" for name in ("run", "interpret", "tables", "track", "follow", "surrogate", "readout")]
+HEADERS = [
+    f"{NATIVE}/{name}.hpp"
+    for name in ("parallel", "lanes", "noise", "logits", "segments")
+    + ("program", "letters", "registers", "lookback", "walk")
+]
 
 setup(
     ext_modules=[

@@ -12,6 +12,11 @@ _RUN_WORDS = [
     *(_POINTER, _INT, _SIZE, _SIZE),  # words, bytes of a symbol, how many, their length
     *(_POINTER, _POINTER, _POINTER, _INT),  # starts, path or null, finals, threads
 ]
+_INTERPRET = [
+    *(_POINTER, _POINTER),  # program, saying or null
+    *(_POINTER, _INT, _POINTER, _SIZE),  # symbols, bytes of a symbol, what bytes stand for or null, how many
+    *(_POINTER, _POINTER),  # state, out or null
+]
 _HEADS = [_POINTER, _SIZE]  # sizes, how many
 _SEGMENTS = [_POINTER, _SIZE]
 _WEIGHTS = [_POINTER, _POINTER, _POINTER, _SIZE]  # input, weight, bias, width of the input
@@ -32,6 +37,8 @@ _COLLECT = [_POINTER, _SIZE, *_HEADS, *_CELLS, _SIZE, _POINTER, _INT]
 
 SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "detent_run_words": (c_int64, _RUN_WORDS),
+    "detent_register_features": (c_int, []),
+    "detent_interpret": (c_int64, _INTERPRET),
     "detent_gumbel": (None, [*_SEGMENTS, _SIZE, _SEED, _POINTER]),
     "detent_prefix": (c_int64, [*_CELLS, _SIZE, _SIZE, *_HEADS, _POINTER, _INT]),
     "detent_track": (c_int64, [*_CELLS, _POINTER, *_HEADS, *_SEGMENTS, _POINTER, _POINTER, _POINTER, _INT]),

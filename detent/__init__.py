@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from detent.automata import Moore as Moore
     from detent.automata import Semiautomaton as Semiautomaton
     from detent.automata import read_machine as read_machine
+    from detent.layers import NFSM as NFSM
     from detent.tasks import task as task
 
     __version__: str
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _ROOM = {
     "Mealy": "automata",
     "Moore": "automata",
+    "NFSM": "layers",
     "Semiautomaton": "automata",
     "read_machine": "automata",
     "task": "tasks",

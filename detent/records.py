@@ -1,4 +1,4 @@
-"""Result rows as JSON lines, and files that are either whole or not there. Standard library only.
+"""Result rows as JSON lines, and files that are either whole or not there.
 
     append("results/sweep.jsonl", {"task": "S3", "length": 4096, "correct": 512, **stamp()})
     for row in read("results/sweep.jsonl"): ...
@@ -22,14 +22,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from detent.errors import BrokenFile
+
 if sys.platform != "win32":
     import fcntl
 
 Row = dict[str, Any]
-
-
-class BrokenRows(ValueError):
-    """A file of rows that is not one, or a row that JSON cannot hold; says where."""
 
 
 def append(path: str | os.PathLike[str], row: Mapping[str, Any]) -> None:
@@ -37,7 +35,7 @@ def append(path: str | os.PathLike[str], row: Mapping[str, Any]) -> None:
     try:
         line = json.dumps(dict(row), ensure_ascii=False, allow_nan=False).encode() + b"\n"
     except (TypeError, ValueError) as error:
-        raise BrokenRows(f"{path}: this row cannot be written as JSON ({error}): {dict(row)!r:.200}") from None
+        raise BrokenFile(path, f"this row cannot be written as JSON ({error}): {dict(row)!r:.200}") from None
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
     try:
@@ -60,24 +58,29 @@ def read(path: str | os.PathLike[str]) -> Iterator[Row]:
             if row is not None:
                 yield row
             elif line.endswith(b"\n") and line.strip():
-                raise BrokenRows(f"{path}, line {number}: a JSON object was wanted; got {_excerpt(line)}.")
+                raise BrokenFile(path, f"a JSON object was wanted; got {_excerpt(line)}.", number)
 
 
 def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
-    """Write the file so that whoever opens it sees the old content or the new, never a part; leave nothing on error."""
+    """Write the file so that whoever opens it sees the old content or the new, never a part; leave nothing on error.
+
+    A link is followed, so that the file it points to is replaced and not the link.
+    """
     target = Path(path).resolve()
-    draft = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    draft = target.with_name(f".{target.name[:200]}.{os.urandom(4).hex()}.tmp")
     try:
-        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        with open(file, "wb") as stream:
+        # os.open rather than tempfile: the file gets the permissions that any new file gets
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as stream:
             stream.write(data.encode() if isinstance(data, str) else data)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(draft, target)
-    except BaseException:
+    except OSError as error:
+        where = f"there is no folder {target.parent}" if not target.parent.is_dir() else (error.strerror or str(error))
+        raise BrokenFile(path, f"it cannot be written: {where}.") from None
+    finally:
         with contextlib.suppress(OSError):
             draft.unlink()
-        raise
     with contextlib.suppress(OSError):  # the name is on disk only when its folder is; not every system offers that
         folder = os.open(target.parent, os.O_RDONLY)
         os.fsync(folder)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from detent import records
-from detent.records import BrokenRows
+from detent.errors import BrokenFile
 
 
 @pytest.fixture
@@ -65,13 +65,13 @@ def test_a_last_row_that_lacks_only_its_end_of_line_is_kept(rows: Path) -> None:
 def test_garbage_elsewhere_is_refused_with_its_line(rows: Path, garbage: bytes) -> None:
     rows.parent.mkdir()
     rows.write_bytes(b'{"n": 1}\n' + garbage + b'\n{"n": 2}\n')
-    with pytest.raises(BrokenRows, match=r"rows\.jsonl, line 2: a JSON object was wanted; got"):
+    with pytest.raises(BrokenFile, match=r"rows\.jsonl, line 2: a JSON object was wanted; got"):
         list(records.read(rows))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1, 2}])
 def test_a_row_that_json_cannot_hold_is_refused_and_leaves_nothing(rows: Path, value: object) -> None:
-    with pytest.raises(BrokenRows, match="cannot be written as JSON"):
+    with pytest.raises(BrokenFile, match="cannot be written as JSON"):
         records.append(rows, {"value": value})
     assert not rows.exists()
 
@@ -114,7 +114,7 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(
 
 
 def test_a_missing_folder_is_an_error_and_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(BrokenFile, match="it cannot be written: there is no folder"):
         records.write_atomically(tmp_path / "nowhere" / "file", "data")
     assert os.listdir(tmp_path) == []
 

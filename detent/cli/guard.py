@@ -15,7 +15,6 @@ from typing import Any
 import typer
 
 from detent.errors import DetentError
-from detent.records import BrokenRows
 
 WRONG, INTERRUPTED, LEFT_ALONE = 2, 130, 141
 
@@ -31,7 +30,7 @@ def guarded(work: Callable[[], int | None]) -> int:
         return _say("interrupted.", code) if code == INTERRUPTED else code or 0
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted.", INTERRUPTED)
-    except (DetentError, BrokenRows) as error:
+    except DetentError as error:
         return _say(str(error), WRONG)
     except BrokenPipeError:
         return _left_alone()

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from detent.automata.machine import Mealy, Moore, Semiautomaton
 
-LINES = 3
+LINES, CODED_LINES = 3, 5
 """Lines of a label; what does not fit is counted."""
 WIDTH = 18
 """Characters of a line."""
@@ -103,7 +103,8 @@ def _label(machine: Semiautomaton, q: int, symbols: Sequence[int], coded: bool) 
         ]  # fmt: skip
     if sum(map(len, told)) + 2 * len(told) <= WIDTH:
         return brief(("; " if coded else ", ").join(told))
-    shown = [brief(one) for one in told[: LINES if len(told) <= LINES else LINES - 1]]
+    most = CODED_LINES if coded else LINES
+    shown = [brief(one) for one in told[: most if len(told) <= most else most - 1]]
     return "\n".join(shown + [f"+ {len(told) - len(shown)} more"] * (len(told) > len(shown)))
 
 

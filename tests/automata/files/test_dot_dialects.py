@@ -198,3 +198,27 @@ def test_a_state_without_a_line_is_noted_when_others_have_one() -> None:
     notes: list[str] = []
     parse_dot('digraph {\n a\n a -> b [label="x/0"]\n b -> a [label="x/0"]\n __start0 -> a }', notes=notes)
     assert notes == ["line 3: state 'b' has no line of its own; it was taken from its edges."]
+
+
+def test_a_large_file_in_the_style_of_learnlib() -> None:
+    random = np.random.default_rng(3)
+    tables, readout = random.integers(0, 500, (30, 500)), random.integers(0, 7, (30, 500))
+    readout[0, :7] = np.arange(7)
+    lines = [
+        "digraph g {",
+        '__start0 [label="" shape="none"];',
+        *(f'\ts{q} [shape="circle" label="{q}"];' for q in range(500)),
+    ]
+    lines += [
+        f'\ts{q} -> s{tables[a, q]} [label="Input number {a} / output({readout[a, q]}, TRUE)"];'
+        for q in range(500)
+        for a in range(30)
+    ]
+    text = "\n".join([*lines, "__start0 -> s9;", "}"])
+    assert len(text) > 600_000
+    machine = parse_dot(text, strict=True)
+    assert isinstance(machine, Mealy)
+    assert machine.start == 9
+    assert np.array_equal(machine.tables, tables)
+    names = np.array(machine.outputs)
+    assert np.array_equal(names[machine.readout], np.char.add(np.char.add("output(", readout.astype(str)), ", TRUE)"))

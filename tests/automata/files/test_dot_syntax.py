@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from detent.automata.files import parse_dot
+from detent.automata.files.dot.graph import parse_graph
+from detent.automata.files.reading import Reading
 from detent.errors import BrokenFile
 
 
@@ -33,6 +35,8 @@ from detent.errors import BrokenFile
         ('digraph {\n a [label="x" + y]\n}', 2, r"wanted a string after '\+'"),
         ("digraph {\n a -> b\n}", 2, "the edge 'a' -> 'b' has no label, so no symbol leads along it"),
         ("digraph {\n __start0 -> a\n a -> __start0 [label=x]\n}", 3, "leads into the start, which is no state"),
+        ("digraph {\n __start0 -> __start1\n a -> a [label=x] }", 2, "points at '__start1', which is no state"),
+        ('digraph { detent_machine="dfa"\n __start0 -> __start0\n a -> a [label=x] }', 2, "points at itself"),
         ("digraph {\n a -> a [label=x]\n __start0 -> a\n __start1 -> b }", 4,
          r"two states are marked as the start: 'a' \(line 3\) and 'b' \(line 4\)"),
         ('digraph {\n __start0 -> a\n a -> a [label="/1"]\n}', 3, "the label '/1' lacks an input"),
@@ -86,6 +90,23 @@ def test_ways_to_write_the_same_machine(text: str) -> None:
 def test_names_of_nodes(name: str) -> None:
     machine = parse_dot(f"digraph {{ {name} -> {name} [label=x] }}", strict=True)
     assert machine.states == (name.strip('"<>'),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'digraph {\n a -> b [label=x];\n"b" -> "c d" [label="y / z"]b->a[ label = "" ] ;\n\n c -> \n d [label=x]}',
+        "digraph { edge [color=red] a -> b [label=x] edge [label=z] b -> c [label=y] }",
+        "digraph { a -> b [label=x][style=bold] a -> c [label=x] [style=bold]; c -> c [label=x] }",
+        "digraph { node [shape=box] a -> node [label=x]; a -> b [label=x] }",
+        "digraph { a -> b [label=x] [label=y] ; { a -> b [label=z] } b }",
+    ],
+)
+def test_the_short_cut_for_plain_edges_changes_nothing(text: str) -> None:
+    """A comment before the arrow sends every edge the long way."""
+    short, long = (parse_graph(Reading(text=way)) for way in (text, text.replace("->", "/**/ ->")))
+    assert (short.nodes, short.declared, short.edges) == (long.nodes, long.declared, long.edges)
+    assert len(short.edges) >= 2
 
 
 def test_a_step_written_twice_is_noted() -> None:

@@ -162,3 +162,27 @@ def test_completion_has_a_limit() -> None:
         parse_dot(f"digraph {{ {edges} }}", missing="sink")
     with pytest.raises(BrokenFile, match=r"state 'q0' has no transition on 'x1' \(143999999 more are missing\)"):
         parse_dot(f"digraph {{ {edges} }}")
+
+
+@pytest.mark.parametrize("format", ["dot", "json", "att", "ba"])
+def test_a_damaged_file_is_read_or_refused_in_one_sentence(format: str) -> None:
+    """Cut, doubled and spoiled in random places, a file gives a machine or a BrokenFile, never another error."""
+    random = np.random.default_rng(11)
+    spoils = ['"', "\\", "{", "}", "[", "->", "/", "|", "%FF", "<br/>", "=", "\n", "\0", "é", "__start0", "-1", "true"]
+    whole, refused = machine_text(DFA, format=format), 0
+    for _ in range(400):
+        text = whole
+        for _ in range(random.integers(1, 4)):
+            i, j, k = (int(at) for at in random.integers(0, len(text) + 1, 3))
+            piece = [str(random.choice(spoils)), text[k : k + 20], ""][random.integers(3)]
+            text = text[:i] + piece + text[max(i, min(j, i + 4)) :]
+        try:
+            machine = parse_machine(text, format=format, notes=[])
+        except BrokenFile as error:
+            refused += 1
+            sentence = str(error)
+        else:
+            sentence = repr(machine)
+        assert "\n" not in sentence
+        assert len(sentence) < 420
+    assert 100 < refused < 400

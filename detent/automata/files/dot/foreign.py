@@ -75,6 +75,8 @@ def _marked_start(reading: Reading, graph: Graph, markers: set[str]) -> str | No
     if not pointing:
         return None
     first, *others = pointing
+    if first.target in markers:
+        raise reading.error(f"the start marker points at {shown(first.target)}, which is no state.", first.line)
     for edge in others:
         if edge.target != first.target:
             raise reading.error(

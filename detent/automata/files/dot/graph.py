@@ -7,11 +7,19 @@ Refused: undirected graphs and edges that lead to or from a group.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from detent.automata.files.dot.tokens import Token, tokens
 from detent.automata.files.reading import Reading, shown
+
+# a short cut, not another grammar: whatever it does not match is read token by token
+_PLAIN_EDGE = re.compile(
+    r"""\s*(?P<source>\w+|"[^"\\]*")\s*->\s*(?P<target>\w+|"[^"\\]*")"""
+    r"""\s*\[\s*label\s*=\s*(?P<label>\w+|"[^"\\]*")\s*\](?!\s*\[)\s*;?"""
+)
+_KEYWORDS = ("graph", "node", "edge", "subgraph", "strict", "digraph")
 
 DEEPEST = 100
 """Groups within groups that are still read."""
@@ -96,10 +104,28 @@ class _Parser:
                 self._advance()
             elif (token.kind == "mark" and token.value == "{") or self._keyword("subgraph"):
                 self._open_group(token)
-            else:
+            elif not self._plain_edges():
                 self._statement()
         if self.token.kind != "end":
             raise self._error(f"the graph is closed, but the file goes on with {shown(self.token.value, 30)}.")
+
+    def _plain_edges(self) -> bool:
+        """Read as many edges as follow in their plainest form, which most files are made of; whether there were any."""
+        begin = at = self.token.position
+        while found := _PLAIN_EDGE.match(self.reading.text, at):
+            source, target, label = found.group("source", "target", "label")
+            if source.lower() in _KEYWORDS or target.lower() in _KEYWORDS:
+                break
+            begins, ends = Token("name", source, found.start("source")), Token("name", target, found.start("target"))
+            line = self._line(begins)
+            names = self._node(source.strip('"'), begins).name, self._node(target.strip('"'), ends).name
+            attributes = {**self.defaults[-1][1], "label": label.strip('"')}
+            self.graph.edges.append(Edge(names[0], names[1], line, attributes))
+            at = found.end()
+        if at > begin:
+            self.tokens = tokens(self.reading, at)
+            self._advance()
+        return at > begin
 
     def _statement(self) -> None:
         """Defaults, an attribute of the graph, a node, or a chain of edges."""

@@ -27,6 +27,8 @@ def own_machine(reading: Reading, graph: Graph) -> Semiautomaton:
     starts = [edge for edge in graph.edges if edge.source == _MARKER]
     if len(starts) != (kind != "semiautomaton"):
         raise reading.error(f"a {kind} has {int(kind != 'semiautomaton')} start arrows; this file has {len(starts)}.")
+    if starts and starts[0].target == _MARKER:
+        raise reading.error("the start marker points at itself, which is no state.", starts[0].line)
     states = [_state(reading, node, kind) for node in nodes]
     _refuse_twins(reading, states)
     steps = []

@@ -40,9 +40,9 @@ class Token(NamedTuple):
     position: int
 
 
-def tokens(reading: Reading) -> Iterator[Token]:
-    """The tokens of the text, ending with one of kind `end`."""
-    text, position = reading.text, 0
+def tokens(reading: Reading, position: int = 0) -> Iterator[Token]:
+    """The tokens of the text from a position on, ending with one of kind `end`."""
+    text = reading.text
     match = _TOKEN.match
     while found := match(text, position):
         kind = found.lastgroup or ""

@@ -1,3 +1,5 @@
-"""Recurrent layers: what has parameters."""
+"""Layers: what has parameters."""
 
+from detent.layers.convolution import CausalConvolution as CausalConvolution
+from detent.layers.mlp import GatedMLP as GatedMLP
 from detent.layers.nfsm import NFSM as NFSM

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from detent.errors import InvalidConfig, InvalidInput
 from detent.layers.checks import Rows, check_call, indices_of, start_of
 from detent.layers.folder import Folder
+from detent.layers.initial import fan_in_, truncated_
 from detent.scan import backends, tracking
 from detent.scan.plain import blas_logits, fold
 from detent.scan.segments import of_batch
@@ -95,11 +96,10 @@ class NFSM(Folder, nn.Module):
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Truncated normal weights of variance 1 / fan-in, zero biases, unit-variance value vectors."""
         linears = [self.projection] + ([self.mixture] if self.mixture is not None else [])
-        for weight in (self.weight, *(linear.weight for linear in linears)):
-            deviation = weight.shape[1] ** -0.5
-            nn.init.trunc_normal_(weight, 0.0, deviation, -2 * deviation, 2 * deviation, generator=generator)
-        for bias in (self.bias, *(linear.bias for linear in linears)):
-            nn.init.zeros_(bias)
+        truncated_(self.weight, generator)
+        nn.init.zeros_(self.bias)
+        for linear in linears:
+            fan_in_(linear, generator)
         nn.init.normal_(self.values, generator=generator)
 
     def forward(

@@ -1,0 +1,19 @@
+"""How weights begin: truncated normal of variance 1 / fan-in, zero biases."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+def truncated_(weight: Tensor, generator: torch.Generator | None = None) -> None:
+    """Fill a matrix (outputs x inputs) with a truncated normal of variance about 1 / inputs."""
+    deviation = weight.shape[1] ** -0.5
+    nn.init.trunc_normal_(weight, 0.0, deviation, -2 * deviation, 2 * deviation, generator=generator)
+
+
+def fan_in_(linear: nn.Linear, generator: torch.Generator | None = None) -> None:
+    """Begin a linear map so."""
+    truncated_(linear.weight, generator)
+    if linear.bias is not None:
+        nn.init.zeros_(linear.bias)

@@ -121,9 +121,7 @@ class Semiautomaton:
         """(words as B L numbers, whether a single word came)."""
         if isinstance(words, np.ndarray):
             array = _integers("words", words)
-        elif isinstance(words, str) or not any(isinstance(word, Sequence | np.ndarray) for word in words):
-            array = self.encode(words)  # type: ignore[arg-type]
-        elif all(isinstance(word, str) and word in self._symbol_number for word in words):
+        elif self._is_one(words):
             array = self.encode(words)  # type: ignore[arg-type]
         else:
             encoded = [self.encode(word) for word in words]  # type: ignore[arg-type]
@@ -134,6 +132,12 @@ class Semiautomaton:
         if array.ndim not in (1, 2):
             raise InvalidWord(f"words are one word (L) or a batch (B L); got {array.ndim} dimensions.")
         return (array[None, :], True) if array.ndim == 1 else (array, False)
+
+    def _is_one(self, words: Words) -> bool:
+        """One word, rather than a batch: a string, numbers, or names of symbols all through."""
+        if isinstance(words, str) or not any(isinstance(word, Sequence | np.ndarray) for word in words):
+            return True
+        return all(isinstance(word, str) and word in self._symbol_number for word in words)
 
     def _starts(self, state: int | str | Ints, count: int) -> Ints:
         if isinstance(state, int | str | np.integer):

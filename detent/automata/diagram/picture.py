@@ -14,7 +14,7 @@ from detent.automata.diagram.captions import LINE, colour_key, lines_below, writ
 from detent.automata.diagram.paint import Painter
 from detent.automata.diagram.scene import Scene, fits
 from detent.automata.diagram.tables import paint_tables
-from detent.automata.files.saving import write_atomically
+from detent.records import write_atomically
 from detent.automata.machine import Semiautomaton
 from detent.errors import unknown
 

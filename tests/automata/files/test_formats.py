@@ -10,7 +10,7 @@ import pytest
 
 from detent.automata import Mealy, Moore, Semiautomaton, read_machine, write_machine
 from detent.automata.files import machine_text, parse_dot, parse_machine
-from detent.automata.files.saving import write_atomically
+from detent.records import write_atomically
 from detent.errors import BrokenFile, InvalidConfig, InvalidMachine, UnknownName
 
 DFA = Moore(symbols=("a", "b"), tables=[[0, 0], [1, 1]], outputs=("reject", "accept"), readout=[0, 1])

@@ -124,7 +124,7 @@ class Semiautomaton:
         elif self._is_one(words):
             array = self.encode(words)  # type: ignore[arg-type]
         else:
-            encoded = [self.encode(word) for word in words]  # type: ignore[arg-type]
+            encoded = [self.encode(word) for word in words]
             if len({len(word) for word in encoded}) > 1:
                 lengths = sorted({len(word) for word in encoded})
                 raise InvalidWord(f"a batch holds words of one length; got lengths {lengths[0]} to {lengths[-1]}.")
@@ -186,7 +186,8 @@ class _Machine(Semiautomaton):
         wrong = np.argwhere((readout < 0) | (readout >= len(self.outputs)))
         if len(wrong):
             place = tuple(int(i) for i in wrong[0])
-            where = f"state {self.states[place[-1]]!r}" + (f" on symbol {self.symbols[place[0]]!r}" * (len(place) > 1))
+            where = f"state {self.states[place[-1]]!r}"
+            where += f" on symbol {self.symbols[place[0]]!r}" if len(place) > 1 else ""
             raise InvalidMachine(
                 f"{where} puts out {readout[place]}, but there are {len(self.outputs)} outputs "
                 f"(0..{len(self.outputs) - 1})."
@@ -267,9 +268,9 @@ def _table(kind: str, values: object, *, ndim: int) -> Ints:
     except ValueError:
         raise InvalidMachine(f"the {kind} are rows of one length; got rows of different lengths.") from None
     if array.size and not np.issubdtype(array.dtype, np.integer):
-        raise InvalidMachine(f"the {kind} hold integers; got {array.dtype}.")
+        raise InvalidMachine(f"the {kind} should hold integers; got {array.dtype}.")
     if array.ndim != ndim:
-        raise InvalidMachine(f"the {kind} have {ndim} dimensions; got shape {array.shape}.")
+        raise InvalidMachine(f"the {kind} should have {ndim} dimensions; got shape {array.shape}.")
     return array
 
 

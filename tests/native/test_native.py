@@ -1,0 +1,48 @@
+"""The compiled kernels: found, declared, switched off, and never slower for lack of a word about it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from detent import native
+from detent.errors import BackendUnavailable, InvalidConfig
+from detent.native.signatures import SIGNATURES
+
+
+def test_every_declared_function_is_there():
+    library = native.library()
+    for name, (result, arguments) in SIGNATURES.items():
+        assert getattr(library, name).argtypes == arguments
+        assert getattr(library, name).restype is result
+
+
+def run_native(**environment):
+    call = [sys.executable, "-m", "detent.native"]
+    return subprocess.run(call, env={**os.environ, **environment}, capture_output=True, text=True, check=True).stdout
+
+
+def test_one_line_says_that_they_are_ready():
+    assert run_native(DETENT_THREADS="3") == "detent: compiled kernels ready, 3 threads.\n"
+
+
+def test_one_line_says_what_is_slower_without_them():
+    said = run_native(DETENT_NATIVE="0")
+    assert said.count("\n") == 1
+    assert "everything works, but" in said
+    assert "slower: the compiled kernels are switched off by DETENT_NATIVE=0; unset it" in said
+
+
+def test_asking_for_what_is_missing_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(native, "_load", lambda: "the compiled kernels were not built; install a compiler")
+    assert not native.available()
+    with pytest.raises(BackendUnavailable, match=r"The compiled kernels were not built; install a compiler\."):
+        native.library()
+
+
+def test_threads_are_at_least_one():
+    with pytest.raises(InvalidConfig, match="at least one thread; got 0"):
+        native.set_threads(0)

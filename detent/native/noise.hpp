@@ -13,7 +13,8 @@ DETENT_INLINE uint64_t scramble(uint64_t z) {  // the finaliser of splitmix64 (S
 }
 
 DETENT_INLINE uint64_t step_key(uint64_t seed, uint64_t sequence, uint64_t step) {
-    return scramble(scramble(seed + sequence) + step);
+    // the seed is scrambled on its own, or seed 1 would be seed 0 with its sequences shifted by one
+    return scramble(scramble(scramble(seed) + sequence) + step);
 }
 
 // The keys of a block of rows, split into halves as the lanes want them.

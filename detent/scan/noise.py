@@ -37,7 +37,8 @@ def _scramble(z: Tensor) -> Tensor:
 
 def uniform_bits(seed: Tensor, sequence: Tensor, step: Tensor, entries: int) -> Tensor:
     """32 random bits for every (row, entry), as int64: rows x entries."""
-    key = _scramble(_scramble(seed + sequence) + step)[:, None]
+    # the seed is scrambled on its own, or seed 1 would be seed 0 with its sequences shifted by one
+    key = _scramble(_scramble(_scramble(seed) + sequence) + step)[:, None]
     entry = torch.arange(entries, device=key.device)
     x = (key & _WORD) ^ ((entry * 0x9E3779B9) & _WORD)
     x = x ^ (x >> 16)

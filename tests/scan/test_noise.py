@@ -51,6 +51,12 @@ def test_neighbours_are_not_correlated(axis):
         assert abs(float(correlation)) < 4.5 / math.sqrt(n), (axis, lag)
 
 
+def test_neighbouring_seeds_are_not_shifted_copies():
+    count, zero = torch.arange(100), torch.zeros(100, dtype=torch.int64)
+    one, other = (set(uniform_bits(torch.tensor(s), count, zero, 10).flatten().tolist()) for s in (4, 5))
+    assert len(one & other) <= 1  # two sets of a thousand 32-bit numbers
+
+
 def test_every_bit_is_fair():
     bits = uniform_bits(torch.tensor(9), torch.arange(500), torch.arange(500), 400).flatten()
     for place in range(32):

@@ -1,0 +1,105 @@
+"""Read the machine out of a model: exhaustively, from the weights alone, without a look at any target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from detent.automata import Moore
+from detent.automata.running import Bools, Ints
+from detent.errors import InvalidInput, InvalidMachine
+from detent.extraction.budget import Budget
+from detent.extraction.digest import digest
+from detent.extraction.exploration import Level, Progress, explore
+from detent.extraction.extracted import Extracted
+from detent.extraction.layer_read import LayerRead
+from detent.extraction.naming import REFUSED
+from detent.extraction.network import Evaluated, Network
+from detent.models import Backbone
+
+
+def extract(
+    model: Backbone, *, symbols: Sequence[str] | None = None, labels: Sequence[str] | None = None,
+    answers: Sequence[str] | None = None, grammar: Moore | None = None, format: str = "float64",
+    budget: Budget = Budget(), progress: Progress | None = None,  # noqa: B008
+) -> Extracted:  # fmt: skip
+    """The machine that a model is, over all words or over those of a grammar.
+
+    - `symbols`, `labels`, `answers`: names, in the order of their numbers; '0', '1', ... when not given. With fewer
+      symbols than the model has tokens, the others are never read.
+    - `grammar`: a machine over the same symbols that says 'refused' once a word may not be said.
+    - `format`: the arithmetic for logits and margins, 'float64' or 'float32'. What holds in another one is a matter of
+      margins and rounding errors.
+    - `progress`: called with the configurations reached and those still waiting.
+    """
+    names = _names("symbols", symbols or (grammar.symbols if grammar is not None else None), model.vocabulary)
+    if labels is not None and len(labels) != model.labels:
+        raise InvalidInput(f"this model has {model.labels} labels; got names for {len(labels)}.")
+    network = Evaluated(model, len(names), format)
+    return read_network(
+        network, symbols=names, labels=_names("labels", labels, model.labels),
+        answers=_names("answers", answers, model.answers), grammar=grammar, weights=digest(model), format=format,
+        budget=budget, progress=progress,
+    )  # fmt: skip
+
+
+def read_network(
+    network: Network, *, symbols: tuple[str, ...], labels: tuple[str, ...], answers: tuple[str, ...] = (),
+    grammar: Moore | None = None, weights: str, format: str, budget: Budget, progress: Progress | None = None,
+) -> Extracted:  # fmt: skip
+    """The same for anything that answers as a network does."""
+    found = explore(network, *_rules(symbols, grammar), budget, progress)
+    tops = np.arange(network.symbols)
+    layers = []
+    for level in found.levels:
+        tops = tops if not level.layer else tops[level.inputs.rows[:, 0]]
+        layers.append(_layer(level, tops, network))
+    answered = found.answers
+    return Extracted(
+        symbols=symbols, outputs=labels, replies=answers, reach=network.reach, layers=tuple(layers),
+        configurations=_kept(found.configurations), places=_kept(found.places), tables=_kept(found.tables),
+        finals=_kept(found.finals), labels=_kept(found.labels.best), label_margins=_kept(found.labels.margins),
+        answers=None if answered is None else _kept(answered.best),
+        answer_margins=None if answered is None else _kept(answered.margins),
+        grammar=grammar, weights=weights, format=format,
+    )  # fmt: skip
+
+
+def _layer(level: Level, symbol_of_input: Ints, network: Network) -> LayerRead:
+    windows = level.windows.rows
+    return LayerRead(
+        heads=network.heads[level.layer], start=network.home[level.layer], inputs=_kept(level.inputs.rows),
+        windows=_kept(windows), symbols=_kept(symbol_of_input[windows[:, -1]]), tables=_kept(level.best.rows),
+        margins=_kept(level.margins.rows), seconds=_kept(level.seconds.rows), used=_kept(level.used.rows),
+    )  # fmt: skip
+
+
+def _rules(symbols: tuple[str, ...], grammar: Moore | None) -> tuple[Ints, Bools, int]:
+    """(tables of the grammar, which of its moves are permitted, where it begins)."""
+    if grammar is None:
+        everything = np.zeros((len(symbols), 1), np.int64)
+        return everything, everything == 0, 0
+    if grammar.symbols != symbols:
+        raise InvalidMachine(f"the grammar reads {grammar.symbols}, the model {symbols}; the order counts.")
+    refused = np.array([name == REFUSED for name in grammar.outputs])[grammar.readout]
+    permitted = ~refused[grammar.tables]
+    if not permitted[:, grammar.start].any():
+        raise InvalidMachine("this grammar refuses every word, so there is nothing to explore.")
+    return grammar.tables.astype(np.int64), permitted, grammar.start
+
+
+def _names(kind: str, names: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(map(str, range(count)))
+    if len(names) > count:
+        raise InvalidInput(f"this model has {count} {kind}; got names for {len(names)}.")
+    return tuple(names)
+
+
+def _kept(array: NDArray) -> NDArray:
+    """A copy without the room to grow, read-only."""
+    kept = np.ascontiguousarray(array).copy()
+    kept.setflags(write=False)
+    return kept

@@ -6,8 +6,10 @@ NATIVE = "detent/native"
 SOURCES = [f"{NATIVE}/{name}.cpp" for name in ("run", "interpret", "tables", "track", "follow", "surrogate", "readout")]
 HEADERS = [
     f"{NATIVE}/{name}.hpp"
-    for name in ("parallel", "lanes", "noise", "logits", "segments")
-    + ("program", "letters", "registers", "lookback", "walk")
+    for name in (
+        *("parallel", "lanes", "noise", "logits", "segments"),
+        *("program", "letters", "registers", "lookback", "walk"),
+    )
 ]
 
 setup(

@@ -14,18 +14,17 @@ namespace detent {
 namespace {
 
 constexpr int64_t PIECE = 4352;  // letters; not a power of two, lest all pieces share the same lines of the cache
-constexpr int LANES = 8, TALKING_LANES = 4;  // as many as registers allow, without and with writing
-constexpr int MOST_CANDIDATES = 2 * LANES;
+constexpr int SILENT = 8, TALKING = 4;  // pieces walked at once: as many as there are registers for
+constexpr int64_t LONGEST_PIECE = 1 << 17;
+constexpr size_t MOST_CANDIDATES = 4;
 constexpr int MOST_HEADS = 64;
 constexpr int64_t SHORT = 64;  // letters not worth cutting
 constexpr int64_t LONGEST_PAUSE = 1024;
 
+// Looking back costs the more, the more states there are: longer blocks make up for it, within reason.
 int64_t block_length(const Program& program) {
-    switch (program.strategy) {
-        case REGISTERS: return PIECES * PIECE;
-        case LOOKBACK: return LANES * std::max<int64_t>(PIECE, (8 * program.states + 63) / 64 * 64);
-    }
-    return PIECES * PIECE;
+    if (program.strategy != LOOKBACK) return PIECES * PIECE;
+    return SILENT * std::max<int64_t>(2 * PIECE, std::min<int64_t>(64 * program.states, LONGEST_PIECE));
 }
 
 template <class Letter, class State>
@@ -45,12 +44,16 @@ class Run {
         const int64_t block = std::min(block_length(program_), length);
         std::vector<Letter> letters(block);
         groups_.resize(block);
-        for (int64_t begin = 0; begin < length; begin += block) {
+        for (int64_t begin = 0; begin < length;) {
             const int64_t count = std::min(block, length - begin);
             const Letter* here = read_letters(word, begin, count, program_.symbols, letters.data());
             if (!here) return first_unknown(word, begin, count, program_.symbols);
-            const int64_t done = by_strategy(here, count);
-            one_by_one(here + done, count - done);
+            int64_t done = by_strategy(here, count);
+            if (done < SHORT) {
+                follow(step_, here + done, count - done, 1);
+                done = count;
+            }
+            begin += done;
         }
         return -1;
     }
@@ -60,17 +63,15 @@ class Run {
    private:
     static const uint8_t* bytes_of(const void* table) { return static_cast<const uint8_t*>(table); }
 
-    // How many letters were read; the rest, too few to be worth cutting, is left to one_by_one.
+    // How many letters were read; a few may be left over.
     int64_t by_strategy(const Letter* letters, int64_t count) {
         switch (program_.strategy) {
             case PACKED: return in_groups(letters, count);
-            case LOOKBACK: return count < LANES * SHORT ? in_groups(letters, count) : looking_back(letters, count);
+            case LOOKBACK: return count < SILENT * SHORT ? in_groups(letters, count) : looking_back(letters, count);
             case REGISTERS: return count < PIECES * SHORT ? 0 : in_registers(letters, count);
         }
         return 0;
     }
-
-    void one_by_one(const Letter* letters, int64_t count) { follow(step_, letters, count, 1); }
 
     int64_t in_groups(const Letter* letters, int64_t count) {
         const int64_t done = count - count % program_.pack;
@@ -99,10 +100,9 @@ class Run {
             }
         }
         if (bytes_) {
-            const Letter* again = group(letters, PIECES * piece, program_.pack);
-            Strand<Letter> strands[PIECES];
-            for (int i = 0; i < PIECES; ++i) strands[i] = strand(again, i, piece, decoded(indices[i]));
-            walk<PIECES>(next_, strands, piece / program_.pack);
+            uint32_t states[PIECES];
+            for (int i = 0; i < PIECES; ++i) states[i] = decoded(indices[i]);
+            walk<PIECES>(next_, group(letters, PIECES * piece, program_.pack), piece / program_.pack, states, out_);
         }
         state_ = decoded(indices[PIECES]);
         out_ += PIECES * piece * bytes_;
@@ -116,90 +116,77 @@ class Run {
     }
 
     int64_t looking_back(const Letter* letters, int64_t count) {
-        const int64_t piece = count / LANES / program_.pack * program_.pack, steps = piece / program_.pack;
-        const Letter* groups = group(letters, LANES * piece, program_.pack);
-        std::vector<State> starts[LANES];
-        if (!find_starts(groups, steps, starts)) {
-            follow(next_, groups, LANES * steps, program_.pack);
-            return LANES * piece;
+        // a sixteenth is left for reading before the pieces begin
+        const int64_t steps = count / program_.pack * 15 / 16 / SILENT;
+        const Letter* groups = group(letters, count - count % program_.pack, program_.pack);
+        const int64_t before = ask_again() ? settle(groups, steps, count / program_.pack - SILENT * steps) : -1;
+        if (before < 0) {
+            follow(next_, groups, SILENT * steps, program_.pack);
+            return SILENT * steps * program_.pack;
         }
-        Strand<Letter> strands[LANES];
-        bool known = true;
-        for (int i = 0; i < LANES; ++i) {
-            strands[i] = strand(groups, i, piece, starts[i][0]);
-            known &= starts[i].size() == 1;
+        follow(next_, groups, before, program_.pack);
+        groups += before;
+        uint32_t states[SILENT + 1];
+        choose(groups, steps, states);
+        state_ = states[SILENT];
+        const int64_t piece = steps * program_.pack;
+        for (int i = 0; bytes_ && i < SILENT; i += TALKING) {
+            walk<TALKING>(next_, groups + i * steps, steps, states + i, out_ + i * piece * bytes_);
+            state_ = states[i + TALKING - 1];
         }
-        uint32_t end = state_;
-        if (!known) end = choose(groups, piece, starts, strands);
-        if (known || bytes_) {
-            for (int i = 0; bytes_ && i < LANES; i += TALKING_LANES) walk<TALKING_LANES>(next_, strands + i, steps);
-            if (!bytes_) walk<LANES>(next_, strands, steps);
-            end = strands[LANES - 1].state;
-        }
-        state_ = end;
-        out_ += LANES * piece * bytes_;
-        return LANES * piece;
+        out_ += SILENT * piece * bytes_;
+        return before * program_.pack + SILENT * piece;
     }
 
-    // The candidates at the beginning of every piece. False when there are too many to be followed, and then for a
-    // while: a word that keeps its states apart is not asked again at every block.
-    bool find_starts(const Letter* groups, int64_t steps, std::vector<State>* starts) {
-        if (pause_ > 0 && pause_-- > 0) return false;
-        starts[0] = {State(state_)};
-        const int64_t farthest = std::max<int64_t>(steps / 2, 1);
-        size_t total = 1;
-        for (int i = 1; i < LANES && total <= MOST_CANDIDATES; ++i) {
-            for (;; reach_ *= 2) {
-                starts[i] = lookback_->candidates(groups + i * steps, std::min(reach_, farthest), steps / 2);
-                if (starts[i].size() < 2 || reach_ >= farthest) break;
-            }
-            total += starts[i].empty() ? MOST_CANDIDATES : starts[i].size();
-        }
-        if (total <= MOST_CANDIDATES) {
-            next_pause_ = 1;
-            return true;
-        }
-        pause_ = next_pause_;
-        next_pause_ = std::min(2 * next_pause_, LONGEST_PAUSE);
-        return false;
+    // A word that keeps its states apart is not asked again at every block.
+    bool ask_again() { return pause_ == 0 || --pause_ == 0; }
+
+    // How many groups to read before the pieces begin; -1 when too many states stay apart.
+    int64_t settle(const Letter* groups, int64_t steps, int64_t most) {
+        int64_t before = lookback_->settle(groups + steps, steps, SILENT - 1, 2 * steps);
+        for (int i = 0; i + 1 < SILENT; ++i)
+            if (before > most || lookback_->candidates(i).size() > MOST_CANDIDATES) before = -1;
+        pause_ = before < 0 ? next_pause_ : 0;
+        next_pause_ = before < 0 ? std::min(2 * next_pause_, LONGEST_PAUSE) : 1;
+        return before;
     }
 
-    // Follow every candidate through its piece, silently. Each strand gets the one that the end of the piece before it
-    // says; the state at the end of the last.
-    uint32_t choose(const Letter* groups, int64_t piece, const std::vector<State>* starts, Strand<Letter>* strands) {
-        Strand<Letter> all[MOST_CANDIDATES];
-        int count = 0;
-        for (int i = 0; i < LANES; ++i)
-            for (State candidate : starts[i]) all[count++] = strand(groups, i, piece, candidate);
-        for (; count < MOST_CANDIDATES; ++count) all[count] = all[count - 1];
+    // The state at the beginning of every piece, and at the end of the last unless something is to be written on the
+    // way there. Every candidate is followed silently; each piece begins where the one before it ends.
+    void choose(const Letter* groups, int64_t steps, uint32_t* states) {
+        size_t rounds = 1;
+        states[0] = state_;
+        for (int i = 1; i < SILENT; ++i) {
+            states[i] = lookback_->candidates(i - 1)[0];
+            rounds = std::max(rounds, lookback_->candidates(i - 1).size());
+        }
+        states[SILENT] = state_;
+        if (rounds == 1 && bytes_) return;
+        uint32_t ends[MOST_CANDIDATES][SILENT];
         Tables<State> silent = next_;
         silent.entry = 0;
-        for (int i = 0; i < MOST_CANDIDATES; i += LANES) walk<LANES>(silent, all + i, piece / program_.pack);
-
-        uint32_t state = state_;
-        const Strand<Letter>* piece_ends = all;
-        for (int i = 0; i < LANES; ++i) {
-            strands[i].state = state;
-            const size_t which = std::find(starts[i].begin(), starts[i].end(), State(state)) - starts[i].begin();
-            state = piece_ends[which].state;
-            piece_ends += starts[i].size();
+        for (size_t round = 0; round < rounds; ++round) {
+            ends[round][0] = state_;
+            for (int i = 1; i < SILENT; ++i) {
+                const auto& candidates = lookback_->candidates(i - 1);
+                ends[round][i] = candidates[std::min(round, candidates.size() - 1)];
+            }
+            walk<SILENT>(silent, groups, steps, ends[round], nullptr);
         }
-        return state;
+        states[1] = ends[0][0];
+        for (int i = 1; i < SILENT; ++i) {
+            const auto& candidates = lookback_->candidates(i - 1);
+            states[i + 1] = ends[std::find(candidates.begin(), candidates.end(), State(states[i])) - candidates.begin()][i];
+        }
     }
 
     const Letter* group(const Letter* letters, int64_t count, int64_t pack) {
         return grouped(letters, count, program_.symbols, pack, groups_.data());
     }
 
-    // The i-th piece of a block, from a state.
-    Strand<Letter> strand(const Letter* groups, int i, int64_t piece, uint32_t state) {
-        return {groups + i * piece / program_.pack, state, out_ + i * piece * bytes_};
-    }
-
+    // One lookup after another.
     void follow(const Tables<State>& tables, const Letter* letters, int64_t count, int64_t pack) {
-        Strand<Letter> one{letters, state_, out_};
-        walk<1>(tables, &one, count);
-        state_ = one.state;
+        walk<1>(tables, letters, count, &state_, out_);
         out_ += count * pack * bytes_;
     }
 
@@ -210,7 +197,7 @@ class Run {
     uint8_t* out_;
     std::vector<Letter> groups_;
     std::unique_ptr<Lookback<State>> lookback_;
-    int64_t reach_ = 16, pause_ = 0, next_pause_ = 1;
+    int64_t pause_ = 0, next_pause_ = 1;
 };
 
 template <class Letter, class State>

@@ -1,7 +1,7 @@
-// Where a piece of a word begins, found by looking back: whatever state came before, a few symbols later few remain.
+// Where pieces of a word begin, found by reading a little before them: whatever the state was, soon few are possible.
 //
-// All states are followed over the symbols before the piece. When they have merged into one, that is the state at its
-// beginning, known and not guessed. When a handful is left, each is a candidate.
+// All states are followed from a few places of the word at once. Where they have merged into one, the state there is
+// known, not guessed. Where a handful stays apart, each of them is a candidate.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,53 +9,59 @@
 namespace detent {
 namespace {
 
+constexpr int64_t PATIENCE = 64;  // steps without a merger after which no more are waited for; more for many states
+
 template <class State>
 class Lookback {
    public:
-    Lookback(const State* next, int shift, int64_t states) : next_(next), shift_(shift), seen_(states, 0) {
-        left_.reserve(states);
-        moved_.reserve(states);
+    Lookback(const State* next, int shift, int64_t states) : next_(next), shift_(shift), seen_(states, 0) {}
+
+    // Follow all states from `letters`, from letters + apart and so on, `places` of them, until they have merged.
+    // How many letters that took from each place; -1 when it would take more than `budget` lookups or `apart` letters.
+    template <class Letter>
+    int64_t settle(const Letter* letters, int64_t apart, int places, int64_t budget) {
+        left_.resize(places);
+        for (auto& left : left_) {
+            left.resize(seen_.size());
+            for (size_t q = 0; q < left.size(); ++q) left[q] = State(q);
+        }
+        size_t total = places * seen_.size();
+        const int64_t patience = PATIENCE + int64_t(seen_.size()) / 2;
+        int64_t read = 0;
+        for (int64_t calm = 0; total > size_t(places) && calm < patience; ++read, ++calm) {
+            if ((budget -= int64_t(total)) < 0 || read == apart) return -1;
+            const size_t before = total;
+            total = 0;
+            for (int i = 0; i < places; ++i) {
+                step(left_[i], next_ + (uint64_t(letters[i * apart + read]) << shift_));
+                total += left_[i].size();
+            }
+            if (total < before) calm = 0;
+        }
+        return read;
     }
 
-    // The states possible after the letters [end - reach, end), from any state before; none when that takes too long.
-    template <class Letter>
-    const std::vector<State>& candidates(const Letter* end, int64_t reach, int64_t budget) {
-        left_.resize(seen_.size());
-        for (size_t q = 0; q < left_.size(); ++q) left_[q] = State(q);
-        for (const Letter* at = end - reach; at < end; ++at) {
-            budget -= int64_t(left_.size());
-            if (budget < 0) {
-                left_.clear();
-                return left_;
-            }
-            step(next_ + (uint64_t(*at) << shift_));
-        }
-        return left_;
-    }
+    // The states that are possible at a place, after the letters that `settle` read.
+    const std::vector<State>& candidates(int place) const { return left_[place]; }
 
    private:
-    void step(const State* row) {
-        if (left_.size() == 1) {
-            left_[0] = row[left_[0]];
-            return;
-        }
-        moved_.clear();
+    void step(std::vector<State>& left, const State* row) {
         ++now_;
-        for (State q : left_) {
-            const State reached = row[q];
-            if (seen_[reached] != now_) {
-                seen_[reached] = now_;
-                moved_.push_back(reached);
-            }
+        size_t kept = 0;
+        for (size_t i = 0; i < left.size(); ++i) {
+            const State reached = row[left[i]];
+            left[kept] = reached;
+            kept += seen_[reached] != now_;  // no branch: whether two states merge is hard to foresee
+            seen_[reached] = now_;
         }
-        left_.swap(moved_);
+        left.resize(kept);
     }
 
     const State* next_;
     int shift_;
-    std::vector<uint64_t> seen_;
+    std::vector<uint64_t> seen_;  // when each state was last reached
     uint64_t now_ = 0;
-    std::vector<State> left_, moved_;
+    std::vector<std::vector<State>> left_;
 };
 
 }  // namespace

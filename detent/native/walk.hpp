@@ -1,6 +1,6 @@
-// Follow tables in memory, in several lanes at once, writing what is said on the way.
+// Follow tables in memory, several pieces of a word at once, writing what is said on the way.
 //
-// A lookup waits for the one before it, which costs the latency of the cache; lanes that do not depend on each other
+// A lookup waits for the one before it, which costs the latency of the cache; pieces that do not depend on each other
 // wait together.
 #pragma once
 #include <cstdint>
@@ -17,40 +17,32 @@ struct Tables {
     int shift, entry;  // bytes of an entry, 0 to write nothing
 };
 
-template <class Letter>
-struct Strand {
-    const Letter* letters;
-    uint32_t state;
-    uint8_t* out;
-};
-
-template <int lanes, int entry, class Letter, class State>
-void walk_entries(const Tables<State>& tables, Strand<Letter>* lane, int64_t count) {
-    const Letter* letters[lanes];
-    uint8_t* out[lanes];
-    uint64_t state[lanes];
-    for (int i = 0; i < lanes; ++i) letters[i] = lane[i].letters, out[i] = lane[i].out, state[i] = lane[i].state;
-    const State* next = tables.next;
-    const uint8_t* said = tables.said;
+template <int pieces, int entry, class Letter, class State>
+__attribute__((noinline)) void walk_writing(const Tables<State>& tables, const Letter* letters, int64_t piece,
+                                            uint32_t* states, uint8_t* out) {
+    const State* const next = tables.next;
+    const uint8_t* const said = tables.said;
     const int shift = tables.shift;
-    for (int64_t t = 0; t < count; ++t)
-        for (int i = 0; i < lanes; ++i) {
-            const uint64_t at = (uint64_t(letters[i][t]) << shift) + state[i];
-            if (entry) std::memcpy(out[i] + t * entry, said + at * entry, entry);
+    uint64_t state[pieces];
+    for (int i = 0; i < pieces; ++i) state[i] = states[i];
+    for (int64_t t = 0; t < piece; ++t)
+        for (int i = 0; i < pieces; ++i) {
+            const uint64_t at = (uint64_t(letters[i * piece + t]) << shift) + state[i];
+            if (entry) std::memcpy(out + (i * piece + t) * entry, said + at * entry, entry);
             state[i] = next[at];
         }
-    for (int i = 0; i < lanes; ++i) lane[i].state = uint32_t(state[i]);
+    for (int i = 0; i < pieces; ++i) states[i] = uint32_t(state[i]);
 }
 
-// Advance `lanes` lanes by `count` letters each.
-template <int lanes, class Letter, class State>
-void walk(const Tables<State>& tables, Strand<Letter>* lane, int64_t count) {
+// Read `pieces` pieces of the letters, each from its own state on; leave the states at their ends.
+template <int pieces, class Letter, class State>
+void walk(const Tables<State>& tables, const Letter* letters, int64_t piece, uint32_t* states, uint8_t* out) {
     switch (tables.entry) {
-        case 0: return walk_entries<lanes, 0>(tables, lane, count);
-        case 1: return walk_entries<lanes, 1>(tables, lane, count);
-        case 2: return walk_entries<lanes, 2>(tables, lane, count);
-        case 4: return walk_entries<lanes, 4>(tables, lane, count);
-        case 8: return walk_entries<lanes, 8>(tables, lane, count);
+        case 0: return walk_writing<pieces, 0>(tables, letters, piece, states, out);
+        case 1: return walk_writing<pieces, 1>(tables, letters, piece, states, out);
+        case 2: return walk_writing<pieces, 2>(tables, letters, piece, states, out);
+        case 4: return walk_writing<pieces, 4>(tables, letters, piece, states, out);
+        case 8: return walk_writing<pieces, 8>(tables, letters, piece, states, out);
     }
 }
 

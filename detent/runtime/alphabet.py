@@ -1,0 +1,158 @@
+"""From words as people have them to symbol numbers: arrays, lists of names or numbers, strings, bytes.
+
+A string or bytes (UTF-8) is read letter by letter when every symbol is one letter, and split at white space otherwise;
+a symbol of several words, such as (0 1), is then the longest that fits.
+Plain text in which every letter is a byte is not copied: the interpreter looks the bytes up as it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+
+import numpy as np
+
+from detent.automata.running import Ints
+from detent.errors import InvalidWord
+
+Word = Sequence[int] | Sequence[str] | str | bytes | bytearray | memoryview | Ints
+NO_LETTER = 255
+"""What a byte stands for that is no symbol; plain text has at most 128 letters."""
+
+
+@dataclass(frozen=True, eq=False)
+class Letters:
+    """A word in numbers; with `letter_of`, the bytes of a text and the number that each of them stands for."""
+
+    numbers: Ints
+    letter_of: Ints | None = None
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def resolved(self) -> Ints:
+        """The symbol numbers, with NO_LETTER where a byte is no symbol."""
+        return self.numbers if self.letter_of is None else self.letter_of[self.numbers]
+
+
+@dataclass(frozen=True)
+class Alphabet:
+    """The names of the symbols, in order."""
+
+    symbols: tuple[str, ...]
+
+    @cached_property
+    def number_of(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.symbols)}
+
+    @cached_property
+    def by_letter(self) -> bool:
+        """Whether every symbol is one letter, so that a text needs no blanks."""
+        return all(len(name) == 1 for name in self.symbols)
+
+    @cached_property
+    def most_words(self) -> int:
+        """How many words the longest symbol has."""
+        return max(len(name.split()) for name in self.symbols)
+
+    @cached_property
+    def letter_of(self) -> Ints | None:
+        """The symbol that each byte stands for (256), when every symbol is one ASCII letter."""
+        if not (self.by_letter and all(name.isascii() for name in self.symbols)):
+            return None
+        letters = np.full(256, NO_LETTER, np.uint8)
+        letters[[ord(name) for name in self.symbols]] = np.arange(len(self.symbols))
+        return letters
+
+    @cached_property
+    def _points(self) -> tuple[Ints, Ints]:
+        """Code points of one-letter symbols, ascending, and the numbers of their symbols."""
+        points = np.array([ord(name) for name in self.symbols])
+        order = np.argsort(points)
+        return points[order], order
+
+    def encode(self, word: Word) -> Letters:
+        """The word in numbers. What is not a name is found out here; numbers are checked when they are run."""
+        if isinstance(word, np.ndarray):
+            return Letters(_native(word))
+        if isinstance(word, bytes | bytearray | memoryview):
+            return self._encode_bytes(bytes(word) if isinstance(word, memoryview) else word)
+        if isinstance(word, str):
+            if not self.by_letter:
+                return Letters(self._by_name(self.cut(word.split())))
+            if self.letter_of is not None and word.isascii():
+                return Letters(np.frombuffer(word.encode(), np.uint8), self.letter_of)
+            return Letters(self._by_point(word))
+        if any(isinstance(symbol, str) for symbol in word):
+            return Letters(self._by_name(word))  # type: ignore[arg-type]
+        if any(isinstance(symbol, bool | np.bool_) for symbol in word):
+            raise InvalidWord("a word holds symbol names or integers; got true or false.")
+        return Letters(_native(np.asarray(word)))
+
+    def _encode_bytes(self, text: bytes | bytearray) -> Letters:
+        if self.letter_of is not None:
+            return Letters(np.frombuffer(text, np.uint8), self.letter_of)
+        try:
+            return self.encode(text.decode())
+        except UnicodeDecodeError as error:
+            raise InvalidWord(
+                f"the byte {text[error.start]:#04x} at position {error.start} is not UTF-8 text."
+            ) from None
+
+    def cut(self, words: list[str]) -> list[str]:
+        """The words as symbols: the longest symbol first; a word that begins none stays alone."""
+        if self.most_words == 1:
+            return words
+        symbols, at = [], 0
+        while at < len(words):
+            for count in range(min(self.most_words, len(words) - at), 0, -1):
+                name = " ".join(words[at : at + count])
+                if name in self.number_of or count == 1:
+                    break
+            symbols.append(name)
+            at += count
+        return symbols
+
+    def _by_name(self, names: Sequence[str]) -> Ints:
+        try:
+            return np.fromiter(map(self.number_of.__getitem__, names), np.int32, len(names))
+        except (KeyError, TypeError):
+            place = next(i for i, name in enumerate(names) if not isinstance(name, str) or name not in self.number_of)
+            raise self.unknown(names[place], place) from None
+
+    def _by_point(self, text: str) -> Ints:
+        points, order = self._points
+        found = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+        at = np.minimum(np.searchsorted(points, found), len(points) - 1)
+        wrong = np.flatnonzero(points[at] != found)
+        if len(wrong):
+            raise self.unknown(text[int(wrong[0])], int(wrong[0]))
+        return order[at]
+
+    def unknown(self, symbol: object, place: int | str) -> InvalidWord:
+        """The error for a symbol that the machine does not read, with the nearest one that it does."""
+        where = f"at position {place}" if isinstance(place, int) else place
+        if isinstance(symbol, int | np.integer):
+            count = len(self.symbols)
+            return InvalidWord(
+                f"symbol {symbol} {where} is out of range: this machine has {count} symbols (0..{count - 1})."
+            )
+        name = str(symbol)
+        near = get_close_matches(name[:60], self.symbols, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near and not self.by_letter else ""
+        known = ", ".join(self.symbols[:12]) + (", ..." if len(self.symbols) > 12 else "")
+        shown = name if len(name) <= 60 else name[:57] + "..."
+        return InvalidWord(f"unknown symbol {shown!r} {where}.{hint} This machine reads {known}.")
+
+
+def _native(array: Ints) -> Ints:
+    """The array as the interpreter takes it: contiguous, in this machine's byte order, no small signed integers."""
+    if array.size == 0:
+        return np.zeros(array.shape, np.uint8)
+    if not np.issubdtype(array.dtype, np.integer):
+        raise InvalidWord(f"a word holds symbol names or integers; got {array.dtype}.")
+    if array.dtype in (np.int8, np.int16):
+        array = array.astype(np.int32)
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("="))

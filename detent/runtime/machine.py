@@ -1,0 +1,244 @@
+"""The machine without the network: run it, stream it, save it. NumPy and compiled code, no torch.
+
+    A  symbols     n  states     B  words     L  their length
+
+`run`, `trajectory` and `respond` mean what they mean for `detent.automata.Moore` and `Mealy`: the state at the end, the
+states after every symbol, what is said at every symbol. All in numbers; `speak` gives names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from detent.automata import Mealy, Moore, Semiautomaton
+from detent.automata.running import Ints
+from detent.errors import InvalidMachine, InvalidWord
+from detent.runtime.alphabet import Alphabet, Letters, Word
+from detent.runtime.heads import Heads, states_of
+from detent.runtime.interpreter import Interpreter, Say
+from detent.runtime.strategies import NAMES, Shape
+
+if TYPE_CHECKING:
+    from detent.runtime.stream import Stream
+
+Words = Word | Sequence[Word]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Machine:
+    """A Moore or Mealy machine, made to be run.
+
+    >>> from detent.automata import cyclic
+    >>> clock = Machine.of(cyclic(12))
+    >>> clock.run([5, 9, 11])
+    1
+    >>> clock.speak(["5", "9", "11"])
+    ['5', '2', '1']
+    """
+
+    automaton: Moore | Mealy
+    heads: Heads | None = None
+    """Small machines side by side that carry the state; run instead where that is cheaper."""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    """Where it comes from: anything that JSON can hold."""
+    _states_of: Ints | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.automaton, Moore | Mealy):
+            raise InvalidMachine(f"a machine that runs is a Moore or a Mealy machine; got {self.automaton!r}.")
+        object.__setattr__(self, "about", plain_data(self.about))
+        if self.heads is not None:
+            told = states_of(self.heads, self.automaton, self.automaton.start)
+            object.__setattr__(self, "_states_of", told)
+
+    @classmethod
+    def of(
+        cls, automaton: Semiautomaton, *, heads: Heads | None = None, about: Mapping[str, Any] | None = None
+    ) -> Machine:
+        """The machine of an automaton; a semiautomaton begins in its first state and says its states."""
+        if isinstance(automaton, Moore | Mealy):
+            return cls(automaton=automaton, heads=heads, about=about or {})
+        return cls(automaton=Moore.of(automaton), heads=heads, about=about or {})
+
+    @classmethod
+    def of_heads(
+        cls,
+        heads: Heads,
+        *,
+        symbols: Sequence[str],
+        outputs: Sequence[str],
+        readout: Ints,
+        about: Mapping[str, Any] | None = None,
+    ) -> Machine:
+        """The joint machine of heads, reading out `heads.joint` (n tuples of indices).
+
+        readout is n, what is said in each joint state; or A n, what is said on arriving at it by each symbol.
+        """
+        joint = heads.joint
+        names = tuple(f"({', '.join(map(str, indices))})" for indices in joint.indices.tolist())
+        said = np.asarray(readout)
+        fields: dict[str, Any] = {
+            "symbols": tuple(symbols), "states": names, "tables": joint.tables, "outputs": tuple(outputs),
+        }  # fmt: skip
+        if said.ndim == 1:
+            return cls(automaton=Moore(**fields, readout=said), heads=heads, about=about or {})
+        if said.shape != joint.tables.shape:
+            raise InvalidMachine(
+                f"the read-out of these heads has shape {joint.tables.shape[1:]} or {joint.tables.shape}; "
+                f"got {said.shape}."
+            )
+        on_leaving = np.take_along_axis(said, joint.tables.astype(np.intp), axis=1)
+        return cls(automaton=Mealy(**fields, readout=on_leaving), heads=heads, about=about or {})
+
+    def with_heads(self) -> Machine:
+        """The same machine, to be run as heads that `detent.automata.factor` finds; itself when one head is best."""
+        from detent.automata import factor
+
+        found = factor(self.automaton)
+        if len(found.partitions) == 1:
+            return self
+        starts = tuple(int(chi[self.automaton.start]) for chi in found.partitions)
+        return replace(self, heads=Heads(found.tables, starts))
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return self.automaton.symbols
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        return self.automaton.states
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self.automaton.outputs
+
+    @property
+    def start(self) -> int:
+        return self.automaton.start
+
+    @property
+    def n_states(self) -> int:
+        return self.automaton.n_states
+
+    @property
+    def n_symbols(self) -> int:
+        return self.automaton.n_symbols
+
+    @cached_property
+    def said(self) -> Ints:
+        """A n: what is said when a symbol is read in a state."""
+        automaton = self.automaton
+        said = automaton.readout if isinstance(automaton, Mealy) else automaton.readout[automaton.tables]
+        return np.ascontiguousarray(said)
+
+    @cached_property
+    def alphabet(self) -> Alphabet:
+        return Alphabet(self.symbols)
+
+    @cached_property
+    def interpreter(self) -> Interpreter:
+        shape = Shape(self.automaton.tables, self.heads, self.said.itemsize)
+        return Interpreter(shape, self.alphabet, self.said, self._states_of)
+
+    @property
+    def strategy(self) -> str:
+        """What "auto" means for this machine on this processor."""
+        return self.interpreter.auto
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        """Every strategy that is possible for this machine on this processor."""
+        return tuple(name for name in NAMES if self.interpreter.shape.why_not(name) is None)
+
+    def run(self, words: Words, state: int | str | None = None, *, strategy: str = "auto") -> Any:
+        """The state at the end of a word, or of every word (B)."""
+        return self._each(words, state, None, strategy)
+
+    def trajectory(self, words: Words, state: int | str | None = None, *, strategy: str = "auto") -> Any:
+        """The states after every symbol of a word (L), or of words of one length (B L); a list for other words."""
+        return self._each(words, state, "states", strategy)
+
+    def respond(self, words: Words, state: int | str | None = None, *, strategy: str = "auto") -> Any:
+        """What is said at every symbol, in the same shapes."""
+        return self._each(words, state, "outputs", strategy)
+
+    def speak(self, word: Word, state: int | str | None = None) -> list[str]:
+        """What is said at every symbol of a word, by name."""
+        return [self.outputs[number] for number in self.respond(word, state).tolist()]
+
+    def stream(self, position: Mapping[str, Any] | None = None) -> Stream:
+        """A run that is fed piece by piece, from the start or from a position that was saved."""
+        from detent.runtime.stream import Stream
+
+        return Stream(self) if position is None else Stream.at(self, position)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the machine for `detent.runtime.load`: .json for people, .detent for programs, .dot without heads."""
+        from detent.runtime.files import save
+
+        save(self, path)
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write the machine as a program: .c, .js or .mjs, .onnx."""
+        from detent.runtime.emit import write
+
+        write(self, path)
+
+    def _each(self, words: Words, state: int | str | None, say: Say | None, strategy: str) -> Any:
+        first = self.start if state is None else self.automaton.state_number(state)
+        many = self._words(words)
+        if many is None:
+            out, end = self.interpreter.run(self.alphabet.encode(words), first, say, strategy)  # type: ignore[arg-type]
+            return end if say is None else out
+        if isinstance(many, np.ndarray):
+            starts = np.full(len(many), first, np.int32)
+            spoken, ends = self.interpreter.run_batch(many, starts, say, strategy)
+            return ends if say is None else spoken
+        answers = [self.interpreter.run(word, first, say, strategy) for word in many]
+        return np.array([end for _, end in answers], np.int64) if say is None else [out for out, _ in answers]
+
+    def _words(self, words: Words) -> Ints | list[Letters] | None:
+        """Words of one length (B L), or words of several; None for a single word."""
+        if isinstance(words, np.ndarray):
+            if words.ndim > 2:
+                raise InvalidWord(f"words are an array of one or two dimensions; got {words.ndim}.")
+            return self.alphabet.encode(words).numbers if words.ndim == 2 else None
+        if isinstance(words, str | bytes | bytearray | memoryview) or not len(words):
+            return None
+        if not all(isinstance(word, Sequence | np.ndarray | bytearray | memoryview) for word in words):
+            return None
+        if all(isinstance(word, str) and word in self.alphabet.number_of for word in words):
+            return None
+        encoded = [self.alphabet.encode(word) for word in words]  # type: ignore[arg-type]
+        if len({len(word) for word in encoded}) == 1:
+            return np.stack([word.resolved() for word in encoded])
+        return encoded
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Machine) and (self.automaton, self.heads, self.about) == (
+            other.automaton, other.heads, other.about,
+        )  # fmt: skip
+
+    def __hash__(self) -> int:
+        return hash((self.automaton, self.heads))
+
+    def __repr__(self) -> str:
+        heads = "" if self.heads is None else f", heads of {' '.join(map(str, self.heads.sizes))}"
+        return f"Machine({self.n_states} states, {self.n_symbols} symbols{heads}; {self.strategy})"
+
+
+def plain_data(about: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata as JSON gives it back; refused when it cannot hold it."""
+    try:
+        text = json.dumps(dict(about), allow_nan=False, ensure_ascii=False)
+        text.encode()
+        return dict(json.loads(text))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidMachine(f"what is said about a machine is plain data for JSON: {error}.") from None

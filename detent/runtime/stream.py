@@ -1,0 +1,85 @@
+"""A run that goes on: push symbols, get what the machine says, save where it stands, go on elsewhere.
+
+    stream = machine.stream()
+    outputs = stream.push(b"abba")            # or an array, a list, a string
+    for outputs in stream.pull(chunks): ...   # never more than a chunk in memory
+    saved = stream.position                   # a small dict for JSON
+    stream = machine.stream(saved)            # another day
+
+One long push and many short ones give the same outputs. A push that is refused leaves the stream where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from detent.automata.running import Ints
+from detent.errors import InvalidWord
+from detent.runtime.alphabet import Word
+from detent.runtime.machine import Machine
+
+
+class Stream:
+    """A machine at a place in a word without end."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.state = machine.start
+        """The number of the state."""
+        self.symbols_read = 0
+
+    @classmethod
+    def at(cls, machine: Machine, position: Mapping[str, Any]) -> Stream:
+        """The stream that stood at a position, of this very machine."""
+        stream = cls(machine)
+        if not isinstance(position, Mapping) or set(position) != {"machine", "state", "symbols_read"}:
+            raise InvalidWord("a position has the entries machine, state and symbols_read, as `stream.position` gives.")
+        if position["machine"] != fingerprint(machine):
+            raise InvalidWord("the position was saved by another machine; its tables or symbols are not these.")
+        for name, limit in (("state", machine.n_states), ("symbols_read", None)):
+            value = position[name]
+            if type(value) is not int or value < 0 or (limit is not None and value >= limit):
+                raise InvalidWord(f"the {name} of the position is {value!r}; wanted a number that was saved.")
+        stream.state, stream.symbols_read = position["state"], position["symbols_read"]
+        return stream
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """Everything needed to go on, as plain data."""
+        return {"machine": fingerprint(self.machine), "state": self.state, "symbols_read": self.symbols_read}
+
+    def push(self, symbols: Word) -> Ints:
+        """Read symbols; what is said at each, in numbers."""
+        word = self.machine.alphabet.encode(symbols)
+        out, self.state = self.machine.interpreter.run(word, self.state, "outputs")
+        self.symbols_read += len(word)
+        assert out is not None
+        return out
+
+    def skip(self, symbols: Word) -> int:
+        """Read symbols without listening, which is faster; the state after them."""
+        word = self.machine.alphabet.encode(symbols)
+        _, self.state = self.machine.interpreter.run(word, self.state, None)
+        self.symbols_read += len(word)
+        return self.state
+
+    def pull(self, chunks: Iterable[Word]) -> Iterator[Ints]:
+        """What is said at each chunk, read when it is asked for."""
+        return map(self.push, chunks)
+
+    def __repr__(self) -> str:
+        name = self.machine.states[self.state]
+        return f"Stream({self.machine!r}, after {self.symbols_read} symbols in state {name!r})"
+
+
+def fingerprint(machine: Machine) -> str:
+    """A short name for the machine's tables and symbols, the same wherever it was loaded."""
+    automaton = machine.automaton
+    digest = hashlib.sha256()
+    for part in (*automaton.symbols, f"{type(automaton).__name__} {automaton.tables.shape} {automaton.start}"):
+        digest.update(len(part).to_bytes(8, "little") + part.encode("utf-8", "surrogatepass"))
+    for table in (automaton.tables, automaton.readout):
+        digest.update(table.astype("<u4").tobytes())
+    return digest.hexdigest()[:32]

@@ -1,0 +1,131 @@
+"""Read symbols from text that comes in chunks of bytes, cut anywhere; never more than a chunk in memory.
+
+What comes out of a chunk is the symbols that are complete, as numbers, and for every end of line how many of them stand
+before it. White space separates symbols; where every symbol is one letter it is passed over.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal
+
+import numpy as np
+
+from detent.automata.running import Ints
+from detent.errors import InvalidWord
+from detent.runtime.alphabet import Alphabet
+
+Unknown = Literal["error", "skip"]
+BLANKS = (9, 10, 11, 12, 13, 32)
+NEWLINE = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """The symbols of a chunk."""
+
+    numbers: Ints
+    breaks: Ints
+    """For every line that ends in it, how many symbols stand before."""
+
+
+class TextReader:
+    """Text in chunks -> symbol numbers and ends of lines."""
+
+    def __init__(self, alphabet: Alphabet, *, unknown: Unknown = "error") -> None:
+        self.alphabet, self.unknown = alphabet, unknown
+        self.line, self.in_line = 1, 0
+        """Where the next symbol stands: its line, and how many symbols of the line were read."""
+        self.skipped = 0
+        self._held = b""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._number_of = {name.encode("utf-8", "surrogatepass"): a for a, name in enumerate(alphabet.symbols)}
+        self._longest = max(map(len, self._number_of))
+        self._blank = np.isin(np.arange(256), BLANKS)
+        self._blank[[ord(name) for name in alphabet.symbols if alphabet.by_letter and ord(name) < 256]] = False
+        if alphabet.by_letter:
+            points = np.array([ord(name) for name in alphabet.symbols])
+            self._order = np.argsort(points)
+            self._points = points[self._order]
+
+    def feed(self, chunk: bytes) -> Piece:
+        """The symbols that are complete now."""
+        return self._letters(chunk, False) if self.alphabet.by_letter else self._words(chunk, False)
+
+    def finish(self) -> Piece:
+        """The symbols that the end of the text completes."""
+        return self._letters(b"", True) if self.alphabet.by_letter else self._words(b"", True)
+
+    def _words(self, chunk: bytes, final: bool) -> Piece:
+        *lines, last = (self._held + chunk).split(b"\n")
+        rows = [self._symbols(line.split()) for line in lines]
+        words = last.split()
+        unfinished = b"" if final or not last or last[-1:].isspace() else words.pop()
+        waiting = 0 if final else self.alphabet.most_words - 1  # words that may begin a longer symbol
+        rows.append(self._symbols(words, ahead=waiting))
+        self._held = b" ".join([*words, unfinished])
+        if len(unfinished) > self._longest:  # no symbol is that long, so it need not be kept whole
+            rows[-1] += [*self._symbols(words), unfinished] if self.unknown == "error" else []
+            self._held = b" ".join([*words, unfinished[: self._longest + 1]])
+
+        names = list(chain.from_iterable(rows))
+        breaks: Ints = np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)))[:-1]
+        try:
+            numbers = np.fromiter(map(self._number_of.__getitem__, names), np.int32, len(names))
+        except KeyError:
+            known = np.array([name in self._number_of for name in names])
+            shown = [name.decode(errors="backslashreplace") for name in names]
+            breaks = self._refuse_or_skip(known, breaks, shown, "word")
+            numbers = np.array([self._number_of[name] for name in names if name in self._number_of], np.int32)
+        return self._counted(numbers, breaks)
+
+    def _symbols(self, words: list[bytes], ahead: int = 0) -> list[bytes]:
+        """The words as symbols, the longest first; the last `ahead` words, which may go on, are left in the list."""
+        most = self.alphabet.most_words
+        if most == 1:
+            symbols, words[:] = words[:], []
+            return symbols
+        symbols, at = [], 0
+        while at < len(words) - ahead:
+            names = (b" ".join(words[at : at + count]) for count in range(min(most, len(words) - at), 1, -1))
+            symbols.append(next((name for name in names if name in self._number_of), words[at]))
+            at += symbols[-1].count(b" ") + 1
+        words[:at] = []
+        return symbols
+
+    def _letters(self, chunk: bytes, final: bool) -> Piece:
+        try:
+            text = self._decoder.decode(chunk, final)
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            raise InvalidWord(f"byte {byte:#04x} on line {self.line} or after is not UTF-8 text.") from None
+        points = np.frombuffer(text.encode("utf-32-le"), "<u4")
+        blank = self._blank[np.minimum(points, 255)] & (points < 256)
+        ends = np.flatnonzero((points == NEWLINE) & blank)
+        breaks = np.cumsum(~blank)[ends] if len(ends) else np.zeros(0, np.int64)
+        letters = points[~blank]
+        at = np.minimum(np.searchsorted(self._points, letters), len(self._points) - 1)
+        known = self._points[at] == letters
+        numbers = self._order[at]
+        if not known.all():
+            breaks = self._refuse_or_skip(known, breaks, [*map(chr, letters.tolist())], "letter")
+            numbers = numbers[known]
+        return self._counted(numbers, breaks)
+
+    def _refuse_or_skip(self, known: Ints, breaks: Ints, names: Sequence[str], kind: str) -> Ints:
+        """Where lines end without the unknown symbols; or the error about the first of them."""
+        if self.unknown == "error":
+            place = int(np.argmin(known))
+            line = int(np.searchsorted(breaks, place, side="right"))
+            before = int(breaks[line - 1]) if line else -self.in_line
+            raise self.alphabet.unknown(names[place], f"at line {self.line + line}, {kind} {place - before + 1}")
+        self.skipped += int((~known).sum())
+        return np.concatenate([[0], np.cumsum(known)])[breaks]
+
+    def _counted(self, numbers: Ints, breaks: Ints) -> Piece:
+        self.line += len(breaks)
+        self.in_line = len(numbers) - int(breaks[-1]) if len(breaks) else self.in_line + len(numbers)
+        return Piece(numbers, breaks)

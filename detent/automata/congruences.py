@@ -14,16 +14,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from detent.automata.machine import Mealy, Moore, Semiautomaton
-from detent.automata.minimise import reachable
+from detent.automata.merging import Pair, is_transitive_group, merge, on_blocks, respects, root
 from detent.automata.refinement import numbered
 from detent.automata.running import Ints
 from detent.errors import InvalidInput
-
-Pair = tuple[int, int]
-
-_LARGE = 4_000
-_ROUNDS = 64
-_PRODUCTS = 10_000_000
 
 
 def congruence(machine: Semiautomaton, pairs: Iterable[Pair]) -> Ints:
@@ -39,9 +33,7 @@ def congruence(machine: Semiautomaton, pairs: Iterable[Pair]) -> Ints:
 
 def is_congruence(machine: Semiautomaton, partition: Ints) -> bool:
     """Whether every symbol sends states of one block to states of one block."""
-    blocks = numbered(_checked(machine, partition))
-    first = np.unique(blocks, return_index=True)[1]
-    return bool((blocks[machine.tables] == blocks[machine.tables[:, first[blocks]]]).all())
+    return respects(machine.tables, numbered(_checked(machine, partition)))
 
 
 def join(first: Ints, second: Ints) -> Ints:
@@ -77,7 +69,7 @@ def quotient(machine: Semiautomaton, partition: Ints) -> Semiautomaton:
         raise InvalidInput("this partition is not a congruence: some symbol sends a block to more than one block.")
     blocks = numbered(partition)
     first = np.unique(blocks, return_index=True)[1]
-    tables, states = blocks[machine.tables[:, first]], tuple(machine.states[q] for q in first)
+    tables, states = on_blocks(machine.tables, blocks), tuple(machine.states[q] for q in first)
     if isinstance(machine, Moore | Mealy) and np.array_equal(machine.readout, machine.readout[..., first[blocks]]):
         return type(machine)(
             symbols=machine.symbols, tables=tables, states=states, start=int(blocks[machine.start]),
@@ -105,84 +97,6 @@ def telling_pairs(tables: Ints) -> Iterator[Pair]:
     """Pairs enough to generate every principal congruence."""
     from_first = is_transitive_group(tables)
     return ((p, q) for q in range(1, tables.shape[1]) for p in range(1 if from_first else q))
-
-
-def is_transitive_group(tables: Ints) -> bool:
-    """Whether every symbol permutes the states and words lead from each state to every other."""
-    n = tables.shape[1]
-    permutes = all(np.bincount(table, minlength=n).max() == 1 for table in tables)
-    return permutes and len(reachable(tables, 0)) == n
-
-
-def essential(tables: Ints) -> Ints:
-    """Tables enough to tell congruences: without repetitions, the identity, inverses, and products of two before."""
-    n = tables.shape[1]
-    said: dict[bytes, Ints] = {}
-    implied = {np.arange(n).tobytes()}
-    kept = []
-    for table in tables.astype(np.int64):
-        if table.tobytes() in said:
-            continue
-        if table.tobytes() not in implied:
-            kept.append(table)
-        if len(tables) ** 2 * n <= _PRODUCTS:
-            said[table.tobytes()] = table
-            implied.update(product.tobytes() for t in said.values() for product in (t[table], table[t]))
-        if len(np.unique(table)) == n:
-            implied.add(np.argsort(table).tobytes())
-    return np.stack(kept) if kept else tables[:1].astype(np.int64)
-
-
-def merge(tables: Ints, pairs: Iterable[Pair]) -> Ints:
-    """The finest partition with these pairs merged that every table (A n) respects."""
-    labels: Ints = np.arange(tables.shape[1])
-    waiting = list(pairs)
-    if tables.size >= _LARGE:
-        labels, waiting = _merge_in_rounds(tables.astype(np.int64), labels, waiting)
-    parent = labels.tolist()
-    successors = tables.T.tolist() if waiting else []
-    while waiting:
-        p, q = waiting.pop()
-        p, q = root(parent, p), root(parent, q)
-        if p != q:
-            parent[q] = p
-            waiting.extend(zip(successors[p], successors[q], strict=True))
-    return numbered(np.array([root(parent, state) for state in range(len(parent))]))
-
-
-def merge_steps(tables: Ints) -> int:
-    """About how much work it is to merge one pair."""
-    return 300 + tables.size * (1 if tables.size >= _LARGE else 2)
-
-
-def _merge_in_rounds(tables: Ints, labels: Ints, waiting: list[Pair]) -> tuple[Ints, list[Pair]]:
-    """Merge in parallel while that goes fast: (a representative for each state, pairs that are left to merge).
-
-    A block is labelled by a state of it. All demands of a round are seen at once, and every label takes up one of them.
-    """
-    first, second = (np.array(side, np.int64) for side in zip(*waiting, strict=True)) if waiting else (labels[:0],) * 2
-    for _ in range(_ROUNDS):
-        if not len(first):
-            break
-        parent = np.arange(len(labels))
-        parent[np.maximum(first, second)] = np.minimum(first, second)
-        while not np.array_equal(jumped := parent[parent], parent):
-            parent = jumped
-        labels = parent[labels]
-        first, second = parent[first], parent[second]
-        wanted, held = labels[tables], labels[tables[:, labels]]
-        demanded = wanted != held
-        first, second = np.concatenate([first, wanted[demanded]]), np.concatenate([second, held[demanded]])
-        still = first != second
-        first, second = first[still], second[still]
-    return labels, list(zip(first.tolist(), second.tolist(), strict=True))
-
-
-def root(parent: list[int], state: int) -> int:
-    """The representative of a state's block."""
-    while parent[state] != state:
-        parent[state] = state = parent[parent[state]]
-    return state
 
 
 def _checked(machine: Semiautomaton, partition: Ints) -> Ints:

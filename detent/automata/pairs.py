@@ -15,8 +15,8 @@ class PairsBefore:
 
     def __init__(self, tables: Ints) -> None:
         self.symbols, self.n = tables.shape
-        self.sources = [np.argsort(table, kind="stable") for table in tables]
-        self.counts = [np.bincount(table, minlength=self.n) for table in tables]
+        self.sources = [np.argsort(table, kind="stable")[np.count_nonzero(table < 0) :] for table in tables]
+        self.counts = [np.bincount(table[table >= 0], minlength=self.n) for table in tables]
         self.begins = [np.cumsum(count) - count for count in self.counts]
 
     def __call__(self, a: int, p: Ints, q: Ints) -> tuple[Ints, Ints]:

@@ -4,22 +4,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sympy.combinatorics import Permutation, PermutationGroup
 
-from detent.automata import Moore, Semiautomaton, cyclic, from_tables, mathieu11, symmetric, tomita
-from detent.automata.congruences import (
-    congruence,
-    essential,
-    is_congruence,
-    is_transitive_group,
-    join,
-    meet,
-    merge,
-    principal_congruences,
-    quotient,
-)
+from detent.automata import Moore, Semiautomaton, cyclic, mathieu11, symmetric, tomita
+from detent.automata.congruences import congruence, is_congruence, join, meet, principal_congruences, quotient
+from detent.automata.merging import merge
 from detent.automata.refinement import numbered
 from detent.errors import InvalidInput, InvalidWord
 
@@ -102,20 +91,6 @@ def test_principal_congruences_of_a_group_are_its_cyclic_subgroups() -> None:
     assert sorted(int(c.max()) + 1 for c in found) == sorted(24 // len(s) for s in cyclic_subgroups)
 
 
-@given(st.integers(0, 10**6), st.integers(2, 60), st.integers(1, 4), st.integers(1, 3))
-@settings(max_examples=60, deadline=None)
-def test_merging_in_rounds_is_merging_one_by_one(seed: int, n: int, A: int, pairs: int) -> None:
-    rng = np.random.default_rng(seed)
-    tables = rng.permuted(np.tile(np.arange(n), (A, 1)), axis=1) if seed % 2 else rng.integers(0, n, (A, n))
-    wanted = [(int(p), int(q)) for p, q in rng.integers(0, n, (pairs, 2))]
-    one_by_one = merge(tables, wanted)
-    for rounds in (0, 1, 2, 64):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("detent.automata.congruences._LARGE", 0)
-            patch.setattr("detent.automata.congruences._ROUNDS", rounds)
-            assert np.array_equal(merge(tables, wanted), one_by_one)
-
-
 def test_cosets_of_a_cyclic_subgroup_of_mathieu11() -> None:
     machine = mathieu11()
     a = int(machine.tables[0, 0])
@@ -146,30 +121,6 @@ def test_what_is_no_congruence_is_refused() -> None:
         quotient(cyclic(4), np.array([0, 0, 1, 1]))
     with pytest.raises(InvalidInput, match=r"the block of each of the 4 states; got int64 of shape \(3,\)"):
         is_congruence(cyclic(4), np.array([0, 0, 1]))
-
-
-def test_transitive_groups_are_known() -> None:
-    assert is_transitive_group(symmetric(4).tables)
-    assert is_transitive_group(np.array([[1, 2, 0]]))
-    assert not is_transitive_group(np.array([[1, 0, 2]]))
-    assert not is_transitive_group(np.array([[1, 1, 0]]))
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_essential_tables_tell_the_same_congruences(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(1, 6))
-    some = [np.arange(n), *rng.integers(0, n, (2, n)), rng.permutation(n)]
-    tables = np.stack([*some, np.argsort(some[3]), some[1][some[2]], some[3][some[1]], some[1]])
-    few = essential(tables)
-    assert len(few) <= 3
-    assert all(respects(tables, p) == respects(few, p) for p in partitions(n))
-
-
-def test_one_letter_of_a_cyclic_group_is_essential() -> None:
-    assert essential(cyclic(30).tables).tolist() == [[*range(1, 30), 0]]
-    assert essential(from_tables([[0, 1, 2]]).tables).tolist() == [[0, 1, 2]]
-    assert len(essential(mathieu11().tables)) == 2
 
 
 def test_partitions_may_be_numbered_anyhow() -> None:

@@ -24,10 +24,11 @@ LANGUAGES = {
 def test_tomita_on_all_words_up_to_length_12(number: int) -> None:
     machine = tomita(number)
     assert machine.outputs == ("reject", "accept")
-    for length in range(13):
-        for letters in itertools.product("01", repeat=length):
-            word = "".join(letters)
-            assert machine.readout[machine.run(word)] == LANGUAGES[number](word), word
+    assert machine.readout[machine.start] == LANGUAGES[number]("")
+    for length in range(1, 13):
+        words = np.array(list(itertools.product((0, 1), repeat=length)))
+        accepted = machine.respond(words)[:, -1].astype(bool)
+        assert accepted.tolist() == [LANGUAGES[number]("".join(map(str, word))) for word in words.tolist()]
 
 
 def test_tomita_has_seven_languages() -> None:

@@ -5,7 +5,8 @@
 A head of d indices can follow a congruence of d blocks, and heads side by side follow the machine when their
 congruences meet in equality. The cost is the sum of d squared, the number of logits. When the congruences can be listed
 the answer is proven cheapest; when every one of them merges the same two states there is but one head; else it is the
-best that a search found.
+best that a search found. When it is known which symbols are read in which states, heads need to be right only there,
+and far fewer indices can be enough.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from functools import cached_property
 
 import numpy as np
 
-from detent.automata.congruences import essential, is_congruence, meet
+from detent.automata.congruences import meet
 from detent.automata.factoring.cover import cheapest_cover
 from detent.automata.factoring.lattice import lattice
 from detent.automata.factoring.monolith import monolith
 from detent.automata.factoring.search import search
 from detent.automata.factoring.work import Work
 from detent.automata.machine import Semiautomaton
+from detent.automata.merging import NEVER, essential, on_blocks, respects
 from detent.automata.refinement import numbered
-from detent.automata.running import Ints
+from detent.automata.running import Bools, Ints
 from detent.errors import BudgetExceeded, InvalidInput
 
 BUDGET = 12_000_000
@@ -41,9 +43,11 @@ class Factoring:
     """Whether it is proven that no family of congruences is cheaper."""
     always_merged: tuple[str, str] | None = None
     """Two states that every congruence merges which merges anything, if there are: then only one head is possible."""
+    occurs: Bools | None = field(default=None, repr=False)
+    """A n: whether a symbol is ever read in a state; None when every one is in every."""
 
     def __post_init__(self) -> None:
-        check_factoring(self.machine, self.partitions)
+        check_factoring(self.machine, self.partitions, occurs=self.occurs)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -62,12 +66,10 @@ class Factoring:
 
     @cached_property
     def tables(self) -> tuple[Ints, ...]:
-        """For each head, sigma (A d): where each symbol sends each of its indices."""
-        heads = []
-        for chi in self.partitions:
-            first = np.unique(chi, return_index=True)[1]
-            heads.append(chi[self.machine.tables[:, first]])
-        return tuple(heads)
+        """For each head, sigma (A d): where each symbol sends each index; what is never read there moves nothing."""
+        known = _known(self.machine, self.occurs)
+        heads = (on_blocks(known, chi) for chi in self.partitions)
+        return tuple(np.where(sigma == NEVER, np.arange(sigma.shape[1]), sigma) for sigma in heads)
 
     def explain(self) -> str:
         """The heads, their cost, and how sure it is that there is nothing cheaper."""
@@ -75,7 +77,10 @@ class Factoring:
         if not self.trivial:
             sizes = ", ".join(map(str, self.sizes[:-1])) + f" and {self.sizes[-1]}"
             sure = "no congruences do it cheaper" if self.complete else "the cheapest found, not proven cheapest"
-            return f"heads of {sizes} indices carry the {n} states at cost {self.cost} instead of {n * n}; {sure}"
+            where = "" if self.occurs is None else ", on what occurs,"
+            return (
+                f"heads of {sizes} indices carry the {n} states{where} at cost {self.cost} instead of {n * n}; {sure}"
+            )
         head = f"one head of {n} indices, cost {self.cost}"
         if self.always_merged is not None:
             p, q = self.always_merged
@@ -88,10 +93,11 @@ class Factoring:
         return f"{head}: no cheaper factoring was found, which does not prove that there is none"
 
 
-def factor(machine: Semiautomaton, *, seed: int = 0, budget: int = BUDGET) -> Factoring:
+def factor(machine: Semiautomaton, *, occurs: Bools | None = None, seed: int = 0, budget: int = BUDGET) -> Factoring:
     """The cheapest heads for a machine, or the cheapest that a search found; the same for the same seed and budget.
 
     Only the states and symbols count, so drop and merge states first (`minimize`) when only the outputs matter.
+    `occurs` (A n) says which symbols are ever read in which states; heads are then right on words that keep to it.
 
     >>> from detent.automata import symmetric
     >>> factor(symmetric(4)).sizes
@@ -99,36 +105,48 @@ def factor(machine: Semiautomaton, *, seed: int = 0, budget: int = BUDGET) -> Fa
     """
     n, equality = machine.n_states, (np.arange(machine.n_states),)
     if n == 1:
-        return Factoring(machine, equality, complete=True)
-    tables = essential(machine.tables)
+        return Factoring(machine, equality, complete=True, occurs=occurs)
+    tables = essential(_known(machine, occurs))
     try:
         lowest = monolith(tables, Work(budget // 2))
         if lowest.other is None:
-            p, q = lowest.pair
-            return Factoring(machine, equality, complete=True, always_merged=(machine.states[p], machine.states[q]))
+            names = (machine.states[lowest.pair[0]], machine.states[lowest.pair[1]])
+            return Factoring(machine, equality, complete=True, always_merged=names, occurs=occurs)
     except BudgetExceeded:
         pass
     try:
         known = lattice(tables, Work(budget // 2))
     except BudgetExceeded:
-        found = search(tables, np.random.default_rng(seed), Work(budget))
-        return Factoring(machine, _sorted(found), complete=False)
-    chosen = cheapest_cover(known.sizes.tolist(), known.separates, states=n, work=Work(budget))
-    return Factoring(machine, _sorted([numbered(known.congruences[c]) for c in chosen.chosen]), complete=chosen.proven)
+        family, proven = search(tables, np.random.default_rng(seed), Work(budget)), False
+    else:
+        chosen = cheapest_cover(known.sizes.tolist(), known.separates, states=n, work=Work(budget))
+        family, proven = [numbered(known.congruences[c]) for c in chosen.chosen], chosen.proven
+    largest_first = sorted(family, key=lambda chi: (-int(chi.max()), chi.tolist()))
+    return Factoring(machine, tuple(largest_first), complete=proven, occurs=occurs)
 
 
-def check_factoring(machine: Semiautomaton, partitions: tuple[Ints, ...]) -> None:
+def check_factoring(machine: Semiautomaton, partitions: tuple[Ints, ...], *, occurs: Bools | None = None) -> None:
     """Refuse heads that some symbol tears, or that leave two states together."""
+    known = _known(machine, occurs)
+    together: Ints = np.zeros(machine.n_states, np.int64)
     for head, chi in enumerate(partitions):
-        if not is_congruence(machine, chi):
+        if not respects(known, numbered(chi)):
             raise InvalidInput(f"head {head} cannot follow this machine: some symbol sends one of its blocks to two.")
-    together = meet(np.zeros(machine.n_states, np.int64), *partitions)
-    q = next((q for q, block in enumerate(together.tolist()) if block != q), None)
-    if q is not None:
-        p = int(np.flatnonzero(together == together[q])[0])
-        raise InvalidInput(f"these heads do not tell state {machine.states[p]!r} from state {machine.states[q]!r}.")
+        together = meet(together, chi)
+    twice = np.flatnonzero(together != np.arange(machine.n_states))
+    if len(twice):
+        p = int(np.flatnonzero(together == together[twice[0]])[0])
+        one, other = machine.states[p], machine.states[twice[0]]
+        raise InvalidInput(f"these heads do not tell state {one!r} from state {other!r}.")
 
 
-def _sorted(family: list[Ints]) -> tuple[Ints, ...]:
-    """Largest heads first."""
-    return tuple(sorted(family, key=lambda chi: (-int(chi.max()), chi.tolist())))
+def _known(machine: Semiautomaton, occurs: Bools | None) -> Ints:
+    """The tables, with NEVER where nothing occurs."""
+    tables = machine.tables.astype(np.int64)
+    if occurs is None:
+        return tables
+    if np.shape(occurs) != tables.shape:
+        raise InvalidInput(
+            f"occurs says yes or no for each symbol and state, shape {tables.shape}; got {np.shape(occurs)}."
+        )
+    return np.where(occurs, tables, NEVER)

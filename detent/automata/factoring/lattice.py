@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from detent.automata.congruences import Pair, merge, merge_steps, telling_pairs
+from detent.automata.congruences import telling_pairs
 from detent.automata.factoring.work import Work
+from detent.automata.merging import NEVER, Pair, merge, merge_steps
 from detent.automata.running import Bools, Ints
 
 
@@ -49,13 +50,20 @@ def lattice(tables: Ints, work: Work) -> Lattice:
     generated_by = np.array(list(principal.values()), np.int64).reshape(-1, 2)
 
     sweep = _Joins(generators)
+    partial = bool((tables == NEVER).any())  # then a join may have to be merged further
     found = [np.arange(n)]
-    seen = {found[0].tobytes()}
+    kept, seen = {found[0].tobytes()}, {found[0].tobytes()}
     for congruence in found:
         work.claim(generators.size // 4 + 300)
         for joined in sweep(congruence):
-            if joined.any() and (key := joined.tobytes()) not in seen:
-                seen.add(key)
+            if (key := joined.tobytes()) in seen:
+                continue
+            seen.add(key)
+            if partial:
+                work.claim(merge_steps(tables))
+                joined = first_states(merge(tables, enumerate(joined.tolist())))
+            if joined.any() and (key := joined.tobytes()) not in kept:
+                kept.add(key)
                 found.append(joined)
     # a principal congruence is an atom when it merges the pair of no other
     merges = generators[:, generated_by[:, 0]] == generators[:, generated_by[:, 1]]

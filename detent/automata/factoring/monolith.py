@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from detent.automata.congruences import Pair, merge, merge_steps
 from detent.automata.factoring.work import Work
+from detent.automata.merging import Pair, merge, merge_steps
 from detent.automata.pairs import PairsBefore
 from detent.automata.running import Bools, Ints
 from detent.errors import BudgetExceeded

@@ -13,11 +13,12 @@ from functools import cached_property
 
 import numpy as np
 
-from detent.automata.congruences import Pair, is_transitive_group, meet
+from detent.automata.congruences import meet
 from detent.automata.factoring.climbing import coarsen
 from detent.automata.factoring.cover import CheapestProduct, cheapest_cover
 from detent.automata.factoring.lattice import lattice
 from detent.automata.factoring.work import Work
+from detent.automata.merging import NEVER, Pair, is_transitive_group, on_blocks
 from detent.automata.minimise import reachable
 from detent.automata.refinement import numbered
 from detent.automata.running import Ints
@@ -31,7 +32,7 @@ _TRANSLATIONS = 20
 _COVERING = 50_000
 _SPLITTING = 100_000
 _STALE = 30
-_STALE_AT_BOUND = 8
+_FIRST = 20
 
 
 def search(tables: Ints, rng: np.random.Generator, work: Work) -> Family:
@@ -53,16 +54,32 @@ class _Search:
         self.pool: dict[bytes, Ints] = {self.equality.tobytes(): self.equality}
         self.pairs: dict[Pair, None] = {}
         self.parts: dict[bytes, Family] = {}
+        self.translated: set[bytes] = set()
 
     def run(self) -> Family:
+        given, self.work = self.work, Work(_FIRST * self.work.budget)  # half a family is none, so the first is finished
         best = self.choose(self.polish(self.split(self.fill([]))))
+        given.spend(self.work.spent)
+        self.work = given
         stale = 0
-        while self.work.left and stale < (_STALE_AT_BOUND if self.at_bound(best) else _STALE):
-            kept = [best[i] for i in self.rng.permutation(len(best))[int(self.rng.integers(1, len(best) + 1)) :]]
-            tried = self.choose(self.polish(self.split(self.fill(kept))))
+        while self.work.left and stale < _STALE:
+            if self.at_bound(best):
+                self.explore()
+                tried = self.choose(best)
+            else:
+                kept = [best[i] for i in self.rng.permutation(len(best))[int(self.rng.integers(1, len(best) + 1)) :]]
+                tried = self.choose(self.polish(self.split(self.fill(kept))))
             stale = 0 if cost(tried) < cost(best) else stale + 1
             best = tried if cost(tried) <= cost(best) else best
         return best
+
+    def explore(self) -> None:
+        """Look for a congruence of another size, starting from nothing."""
+        pair = self.one_pair_of(self.everything)
+        self.keep([coarsen(self.tables, self.equality, pair, self.rng, self.work, from_first=self.from_first)])
+
+    def keep(self, family: Family) -> None:
+        self.pool |= {member.tobytes(): member for member in family}
 
     def at_bound(self, family: Family) -> bool:
         """Whether no family of sizes met so far could number all states more cheaply."""
@@ -98,7 +115,7 @@ class _Search:
             rest = meet(self.everything, *family[:i], *family[i + 1 :])
             family[i] = coarsen(self.tables, member, rest, self.rng, self.work, from_first=self.from_first)
         family = [member for member in family if member.max() > 0]
-        self.pool |= {member.tobytes(): member for member in family}
+        self.keep(family)
         return family
 
     def split(self, family: Family) -> Family:
@@ -112,15 +129,14 @@ class _Search:
         return parts
 
     def split_one(self, member: Ints) -> Family:
-        first = np.unique(member, return_index=True)[1]
         work = Work(_SPLITTING)
         try:
-            known = lattice(member[self.tables[:, first]], work)
+            known = lattice(on_blocks(self.tables, member), work)
         except BudgetExceeded:
             return [member]
         finally:
             self.work.spend(work.spent)
-        found = cheapest_cover(known.sizes.tolist(), known.separates, states=len(first), work=work)
+        found = cheapest_cover(known.sizes.tolist(), known.separates, states=int(member.max()) + 1, work=work)
         return [numbered(known.congruences[c])[member] for c in found.chosen]
 
     def choose(self, family: Family) -> Family:
@@ -139,17 +155,21 @@ class _Search:
             self.one_pair_of(rest)
 
     def coarsest_known(self) -> Family:
-        """The coarsest congruences met, their translations, and equality."""
-        known = sorted(self.pool.values(), key=lambda member: int(member.max()))
-        for moved in self.translations:
-            self.pool |= {found.tobytes(): found for found in (numbered(member[moved]) for member in known[:5])}
+        """The coarsest congruences met, translations of the coarsest of all, and equality."""
+        for key, member in sorted(self.pool.items(), key=lambda item: int(item[1].max()))[:5]:
+            if key not in self.translated:
+                moved = [numbered(member[translated]) for translated in self.translations]
+                self.keep(moved)
+                self.translated |= {key, *(found.tobytes() for found in moved)}
         return [*sorted(self.pool.values(), key=lambda member: int(member.max()))[:_POOL], self.equality]
 
     @cached_property
     def translations(self) -> list[Ints]:
         """Some translations of the machine, if it has any."""
-        order, found = reachable(self.tables, 0), []
-        for target in self.rng.permutation(self.n)[:_TRANSLATIONS].tolist() if len(order) == self.n else ():
+        if (self.tables == NEVER).any() or len(order := reachable(self.tables, 0)) < self.n:
+            return []
+        found: list[Ints] = []
+        for target in self.rng.permutation(self.n)[:_TRANSLATIONS].tolist():
             self.work.spend(self.tables.size)
             moved = translation(self.tables, order, target)
             if moved is None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import itertools
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -46,6 +49,67 @@ def test_the_cheapest_heads_are_proven(machine: Semiautomaton, sizes: tuple[int,
     assert found.cost == sum(d * d for d in sizes)
     assert found.trivial == (len(sizes) == 1)
     run_heads(found, np.random.default_rng(0).integers(0, machine.n_symbols, 300))
+
+
+@cache
+def all_partitions(n: int) -> list[tuple[int, ...]]:
+    if n == 0:
+        return [()]
+    return [(*p, block) for p in all_partitions(n - 1) for block in range(max(p, default=-1) + 2)]
+
+
+def cheapest_by_hand(tables: np.ndarray, occurs: np.ndarray) -> int:
+    """The smallest sum of squares over all families of up to three partitions that the symbols respect."""
+    n = tables.shape[1]
+    good = [
+        c
+        for c in all_partitions(n)
+        if all(
+            c[tables[a, p]] == c[tables[a, q]]
+            for a in range(len(tables))
+            for p in range(n)
+            for q in range(p)
+            if c[p] == c[q] and occurs[a, p] and occurs[a, q]
+        )
+    ]
+    return min(
+        sum((max(c) + 1) ** 2 for c in family)
+        for count in (1, 2, 3)
+        for family in itertools.combinations(good, count)
+        if len(set(zip(*family, strict=True))) == n
+    )
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+@pytest.mark.parametrize("seed", range(15))
+def test_tiny_machines_against_all_families(seed: int, everywhere: bool) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    tables = np.sort(rng.integers(0, n, (2, n)), axis=1) if seed % 2 else rng.integers(0, n, (2, n))
+    occurs = (rng.random((2, n)) < 0.6) | everywhere
+    found = factor(from_tables(tables), occurs=None if everywhere else occurs)
+    assert found.complete
+    assert found.cost == cheapest_by_hand(tables, occurs)
+
+
+def test_heads_may_be_wrong_where_nothing_occurs() -> None:
+    """A counter modulo 6 that is only ever stepped by one, next to a symbol that would scramble it."""
+    machine = from_tables([[1, 2, 3, 4, 5, 0], [3, 1, 4, 0, 5, 2]], symbols=("step", "scramble"))
+    assert factor(machine).trivial
+    occurs = np.array([[True] * 6, [False] * 6])
+    found = factor(machine, occurs=occurs)
+    assert found.sizes == (3, 2)
+    assert found.explain() == (
+        "heads of 3 and 2 indices carry the 6 states, on what occurs, at cost 13 instead of 36; "
+        "no congruences do it cheaper"
+    )
+    assert [table[1].tolist() for table in found.tables] == [[0, 1, 2], [0, 1]]
+    run_heads(found, np.zeros(50, int))
+    check_factoring(machine, found.partitions, occurs=occurs)
+    with pytest.raises(InvalidInput, match="head 0 cannot follow this machine"):
+        check_factoring(machine, found.partitions)
+    with pytest.raises(InvalidInput, match=r"yes or no for each symbol and state, shape \(2, 6\); got \(6,\)"):
+        factor(machine, occurs=occurs[0])
 
 
 def test_mathieu11_needs_four_heads_of_eleven() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,23 @@ class Cover:
     proven: bool
 
 
+class _Branch(NamedTuple):
+    chosen: tuple[int, ...]
+    cost: int
+    product: int
+    """Of the sizes of what is chosen."""
+    left: int
+    """The pairs that are not separated yet."""
+    tried: frozenset[int]
+    """Candidates whose families are looked at in other branches."""
+
+    def then(self, candidate: int, size: int, separates: int, tried: Iterable[int]) -> _Branch:
+        left = self.left & ~separates
+        return _Branch(
+            (*self.chosen, candidate), self.cost + size**2, self.product * size, left, self.tried.union(tried)
+        )
+
+
 def cheapest_cover(sizes: Sequence[int], apart: Bools, *, states: int, work: Work) -> Cover:
     """The cheapest family of candidates that separates every pair; some candidate must separate each.
 
@@ -38,29 +56,20 @@ def cheapest_cover(sizes: Sequence[int], apart: Bools, *, states: int, work: Wor
     at_least = CheapestProduct({sizes[c] for c in useful})
     best = _greedy(sizes, separates, everything, useful)
     cheapest = sum(sizes[c] ** 2 for c in best)
-    # what is chosen, its cost, the product of its sizes, what is left to separate, candidates already tried elsewhere
-    waiting: list[tuple[tuple[int, ...], int, int, int, frozenset[int]]] = [((), 0, 1, everything, frozenset())]
+    waiting = [_Branch((), 0, 1, everything, frozenset())]
     while waiting and work.left:
-        chosen, cost, product, left, tried = waiting.pop()
-        if not left:
-            if cost < cheapest:
-                best, cheapest = chosen, cost
+        here = waiting.pop()
+        if not here.left:
+            if here.cost < cheapest:
+                best, cheapest = here.chosen, here.cost
             continue
-        if cost + at_least(-(-states // product)) >= cheapest:
+        if here.cost + at_least(-(-states // here.product)) >= cheapest:
             continue
-        bit = min(_bits(left), key=lambda b: len(by_bit[b]))
-        branches = [c for c in by_bit[bit] if c not in tried and cost + sizes[c] ** 2 < cheapest]
-        work.spend(20 + len(by_bit) + len(branches))
-        for i, c in reversed(list(enumerate(branches))):
-            waiting.append(
-                (
-                    (*chosen, c),
-                    cost + sizes[c] ** 2,
-                    product * sizes[c],
-                    left & ~separates[c],
-                    tried | set(branches[:i]),
-                )
-            )
+        hardest = min(_bits(here.left), key=lambda bit: len(by_bit[bit]))
+        options = [c for c in by_bit[hardest] if c not in here.tried and here.cost + sizes[c] ** 2 < cheapest]
+        work.spend(20 + len(by_bit) + len(options))
+        for i in reversed(range(len(options))):
+            waiting.append(here.then(options[i], sizes[options[i]], separates[options[i]], options[:i]))
     return Cover(tuple(sorted(best, key=lambda c: -sizes[c])), proven=not waiting)
 
 

@@ -68,8 +68,8 @@ def cheapest_cover(sizes: Sequence[int], apart: Bools, *, states: int, work: Wor
         hardest = min(_bits(here.left), key=lambda bit: len(by_bit[bit]))
         options = [c for c in by_bit[hardest] if c not in here.tried and here.cost + sizes[c] ** 2 < cheapest]
         work.spend(20 + len(by_bit) + len(options))
-        for i in reversed(range(len(options))):
-            waiting.append(here.then(options[i], sizes[options[i]], separates[options[i]], options[:i]))
+        branches = [here.then(c, sizes[c], separates[c], options[:i]) for i, c in enumerate(options)]
+        waiting.extend(reversed(branches))
     return Cover(tuple(sorted(best, key=lambda c: -sizes[c])), proven=not waiting)
 
 

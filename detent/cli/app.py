@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from detent.cli import figure, tasks
+from detent.cli import figure, tasks, train
 from detent.cli.guard import guarded
 from detent.cli.verbs import Verbs
 
@@ -20,6 +20,7 @@ GUIDE = """Neural finite-state machines: track state exactly, at every length, a
     detent tasks S4                     one task at length
     detent tasks my_machine.dot         the same for a machine of yours
     detent figure machine S3 -o s3.svg  draw it
+    detent train S3                     learn it, read the machine out of the network, compare it with the target
 
 Every verb has `--help` with examples, and `--json` for programs where it prints. Exit codes: 0 done and true,
 1 done and false, 2 wrong call or bad input.
@@ -30,6 +31,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 app.command("tasks")(tasks.tasks)
+app.command("train")(train.train)
 app.add_typer(figure.app, name="figure")
 
 

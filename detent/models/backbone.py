@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from detent.layers import CausalConvolution, GatedMLP
+from detent.layers import NFSM, CausalConvolution, GatedMLP
 from detent.layers.initial import fan_in_
 
 State = list[tuple[Tensor | None, Any]]
@@ -84,15 +84,17 @@ class Backbone(nn.Module):
         return [(None, None) for _ in self.layers]
 
     def forward(self, tokens: Tensor, state: State | None = None, **call: Any) -> tuple[Tensor, State]:
-        """(logits of the labels: B L n, state); `call` goes to every block (lengths, seed, ...)."""
+        """(logits of the labels: B L n, state); `call` goes to every block (lengths, resets, seed)."""
         h, state = self.hidden(tokens, state, **call)
         return self.label(h), state
 
     def hidden(self, tokens: Tensor, state: State | None = None, **call: Any) -> tuple[Tensor, State]:
         """What the read-outs read: B L m."""
         h, left = self.encode(tokens), []
-        for layer, held in zip(self.layers, state or self.initial_state(), strict=True):
-            h, after = layer(h, held, **call)
+        seed = call.pop("seed", None)
+        for depth, (layer, held) in enumerate(zip(self.layers, state or self.initial_state(), strict=True)):
+            own = {} if seed is None or not isinstance(layer.block, NFSM) else {"seed": seed + depth}
+            h, after = layer(h, held, **call, **own)
             left.append(after)
         return h, left
 

@@ -31,7 +31,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "certification": {"automata", "runtime", "records", "errors"},
     "evaluation": {"tasks", "records", "errors"},
     "theory": {"automata", "scan", "layers", "records", "errors"},
-    "training": {"tasks", "models", "layers", "records", "errors"},
+    "training": {"automata", "scan", "tasks", "models", "layers", "records", "errors"},
     "extraction": {"automata", "layers", "models", "errors"},
     "recipes": FLOORS_0_TO_4,
     "figures": {"records", "automata", "errors"},

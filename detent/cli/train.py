@@ -1,0 +1,108 @@
+"""`detent train`: learn a task, read the machine out of the network, and compare it with the target on all words."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from detent.cli.output import AsJson, console, print_json
+from detent.errors import InvalidConfig
+
+if TYPE_CHECKING:
+    from detent.recipes import Run
+
+
+def train(
+    name: Annotated[str, typer.Argument(metavar="TASK|FILE", help="A task, or a machine file.")],
+    seed: Annotated[int, typer.Option(help="Names the words, the initial weights and the noise.")] = 42,
+    recipe: Annotated[str, typer.Option(help="default, anchored or paper.")] = "default",
+    heads: Annotated[
+        str | None, typer.Option(metavar="D,D,...", help="Indices of each head; chosen if left out.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Where the run goes.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a task, read the machine out of the network, and compare it with the target on all words.
+
+    Leaves a folder with the plan, the weights, the history and the machine. Exit code 0 when the machine is the target,
+    1 when it is not, with a shortest word on which they differ.
+
+    Examples:
+
+        detent train S3
+        detent train A5 --heads 5,12 --seed 43
+        detent train mine.dot --out runs/mine
+    """
+    import torch
+
+    from detent.recipes import Plan
+    from detent.recipes import train as learn
+    from detent.recipes.folder import finish, prepare
+
+    plan = Plan(task=name, seed=seed, arm=recipe, heads=_sizes(heads))
+    folder = out or Path("runs") / f"{Path(name).stem}-{seed}-{recipe}"
+    note = prepare(folder, plan)
+    torch.set_num_threads(1)  # a few rows at a time: waking a second thread costs more than it brings
+    with _live() as show:
+
+        def watch(row: dict[str, Any]) -> None:
+            note(row)
+            show(row)
+
+        run = learn(plan, watch)
+    finish(folder, run)
+    print_json(_row(run, folder)) if as_json else print(*_sentences(run, folder), sep="\n")
+    raise typer.Exit(0 if run.certified else 1)
+
+
+def _sizes(heads: str | None) -> tuple[int, ...] | None:
+    if heads is None:
+        return None
+    try:
+        return tuple(int(size) for size in heads.split(","))
+    except ValueError:
+        raise InvalidConfig(f"heads are numbers with commas between them, such as 4,3,2; got {heads!r}.") from None
+
+
+def _row(run: Run, folder: Path) -> dict[str, Any]:
+    return {
+        "task": run.task.name, "recipe": run.plan.arm, "seed": run.plan.seed, "heads": list(run.heads),
+        "certified": run.certified, "wrong_word": None if run.wrong_word is None else list(run.wrong_word),
+        "steps": run.steps, "restarts": run.restarts, "seconds": round(run.seconds, 3),
+        "weights": run.extracted.weights, "folder": str(folder),
+    }  # fmt: skip
+
+
+def _sentences(run: Run, folder: Path) -> list[str]:
+    again = f", {run.restarts} restarts" if run.restarts else ""
+    learned = f"{run.task.name}: heads {' '.join(map(str, run.heads))}, {run.steps} steps{again}, {run.seconds:.1f} s"
+    if run.wrong_word is None:
+        states = run.task.machine.n_states
+        verdict = f"the machine read out of the weights is the target, on every word of every length ({states} states)"
+    else:
+        verdict = f"the machine read out of the weights is NOT the target: they differ on {' '.join(run.wrong_word)!r}"
+    return [learned, verdict, f"kept in {folder}"]
+
+
+class _live:
+    """A line on the error stream that says where training is; nothing when that is not a terminal."""
+
+    def __enter__(self) -> Any:
+        if not sys.stderr.isatty():
+            return lambda row: None
+        self.status = console(stderr=True).status("looking at the words")
+        self.status.__enter__()
+        return self.update
+
+    def __exit__(self, *error: object) -> None:
+        if hasattr(self, "status"):
+            self.status.__exit__(*error)
+
+    def update(self, row: dict[str, Any]) -> None:
+        said = ", ".join(
+            f"{name.replace('_', ' ')} {value:.3g}" for name, value in row.items() if isinstance(value, float)
+        )
+        self.status.update(f"{row['phase']}, step {row['step']}: {said}")

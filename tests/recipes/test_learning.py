@@ -1,0 +1,147 @@
+"""A plan in, a certified network out; and the folder and the verb around it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from detent.automata import Moore, minimize, read_machine, separating_word, write_machine
+from detent.cli.app import run as command
+from detent.errors import BrokenFile, InvalidConfig, UnknownName
+from detent.extraction import extract
+from detent.recipes import Plan, train
+from detent.recipes.folder import finish, load, prepare
+from detent.recipes.learning import saying_states
+from detent.tasks import task
+from detent.training import Settings
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("name", "heads", "arm"),
+    [
+        ("Z2", None, "default"),
+        ("S3", None, "default"),
+        ("S3", (6,), "default"),
+        ("FF", None, "default"),
+        ("DFF5", (3,), "default"),
+        ("S4", None, "default"),
+        ("A5", (5, 12), "default"),
+        ("S4", (4, 3, 2), "anchored"),
+        ("Tomita7", None, "default"),
+    ],
+)
+def test_tasks_are_learned_and_the_machine_is_the_target(name, heads, arm):
+    run = train(Plan(task=name, heads=heads, arm=arm, width=64))
+    assert run.certified, (run.wrong_word, run.history[-1])
+    fresh = run.task.sample(8, 2000, np.random.default_rng(0))
+    with torch.no_grad():
+        said, _ = run.model(torch.from_numpy(fresh.inputs.astype(np.int64)))
+    assert np.array_equal(said.argmax(-1).numpy(), fresh.states)
+
+
+def test_the_same_plan_gives_the_same_weights():
+    plan = Plan(task="S3", width=32)
+    assert train(plan).extracted.weights == train(plan).extracted.weights
+    assert train(plan).extracted.weights != train(replace(plan, seed=43)).extracted.weights
+
+
+def test_a_machine_from_a_file(tmp_path):
+    generator = np.random.default_rng(8)
+    machine = Moore(
+        symbols=("a", "b", "c"), tables=generator.integers(0, 12, (3, 12)), outputs=tuple(map(str, range(12))),
+        readout=np.arange(12),
+    )  # fmt: skip
+    write_machine(machine, tmp_path / "mine.dot")
+    run = train(Plan(task=str(tmp_path / "mine.dot"), width=64))
+    assert run.certified
+
+
+def test_a_network_that_is_wrong_somewhere_is_told_where():
+    """The judge barks: one transition of one head bent, and the shortest word that shows it comes out."""
+    run = train(Plan(task="S3", width=32))
+    block = run.model.layers[0].block
+    with torch.no_grad():
+        block.bias[0:3] += torch.tensor([0.0, 0.0, 1e4])  # head 0, from index 0: everything goes to 2
+    read = extract(run.model, symbols=run.task.machine.symbols, labels=run.task.machine.states)
+    wrong = separating_word(read.machine, saying_states(run.task.machine))
+    assert wrong is not None
+    assert 1 <= len(wrong) <= 3
+
+
+def test_the_papers_arm_stops_when_told_and_says_that_it_did_not_learn():
+    short = Settings(batch=8, length=8, steps=4, check_every=2, check_words=8)
+    run = train(Plan(task="S4", arm="paper", width=16, tracking=short, restarts=1))
+    assert not run.certified
+    assert run.restarts == 1
+    assert run.steps == 8
+    assert [row["attempt"] for row in run.history] == [0, 0, 1, 1]
+
+
+def test_a_folder_holds_the_run(tmp_path):
+    plan = Plan(task="S3", width=32, heads=(3, 2))
+    note = prepare(tmp_path / "run", plan)
+    run = train(plan, note)
+    finish(tmp_path / "run", run)
+    again, model = load(tmp_path / "run")
+    assert again == plan
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), run.model.parameters(), strict=True))
+    machine = read_machine(tmp_path / "run" / "machine.json")
+    assert machine == minimize(run.extracted.machine)
+    with pytest.raises(InvalidConfig, match="holds a run already"):
+        prepare(tmp_path / "run", plan)
+    (tmp_path / "run" / "model.safetensors").write_bytes(b"cut")
+    with pytest.raises(BrokenFile, match="these are not the weights of this run"):
+        load(tmp_path / "run")
+    (tmp_path / "run" / "config.json").write_text("{}")
+    with pytest.raises(BrokenFile, match="this is not the plan of a run"):
+        load(tmp_path / "run")
+
+
+def test_the_verb_trains_and_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert command(["train", "S3", "--seed", "5", "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert row["certified"] is True
+    assert row["heads"] == [3, 2]
+    folder = tmp_path / "runs" / "S3-5-default"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "config.json", "history.jsonl", "machine.json", "model.safetensors",
+    ]  # fmt: skip
+    assert command(["train", "S3", "--seed", "5"]) == 2
+    assert "holds a run already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["train", "S33"], "there is no task S33"),
+        (["train", "S3", "--heads", "2;3"], "heads are numbers with commas between them"),
+        (["train", "S3", "--heads", "2,2"], "fit into heads (2, 2); leave the heads out"),
+        (["train", "S3", "--recipe", "papper"], "Did you mean 'paper'"),
+        (["train", "TSO3"], "takes a stack of 2 layers"),
+    ],
+)
+def test_wrong_calls_get_a_sentence(arguments, sentence, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert command(arguments) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_plans_are_checked():
+    with pytest.raises(UnknownName, match="unknown arm 'defualt'"):
+        Plan(task="S3", arm="defualt")
+    with pytest.raises(InvalidConfig, match="restarts are 0 or more"):
+        Plan(task="S3", restarts=-1)
+    assert task("S3").name == "S3"

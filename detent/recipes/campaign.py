@@ -50,10 +50,8 @@ def main() -> None:
                 "states": run.task.machine.n_states, "weights": run.extracted.weights, **records.stamp(),
             }  # fmt: skip
             records.append(asked.rows, row)
-            print(
-                f"{name} {row['heads']} seed {seed}: {'certified' if run.certified else 'NOT certified'}, {run.seconds:.1f} s",
-                flush=True,
-            )
+            verdict = "certified" if run.certified else "NOT certified"
+            print(f"{name} {row['heads']} seed {seed}: {verdict}, {run.seconds:.1f} s", flush=True)
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:

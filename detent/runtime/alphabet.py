@@ -131,6 +131,12 @@ class Alphabet:
             raise self.unknown(text[int(wrong[0])], int(wrong[0]))
         return order[at]
 
+    def unknown_at(self, word: Letters, place: int) -> InvalidWord:
+        """The error for the symbol at a place of a word."""
+        if word.letter_of is None:
+            return self.unknown(int(word.numbers[place]), place)
+        return self.unknown(word.numbers[place : place + 4].tobytes().decode(errors="replace")[0], place)
+
     def unknown(self, symbol: object, place: int | str) -> InvalidWord:
         """The error for a symbol that the machine does not read, with the nearest one that it does."""
         where = f"at position {place}" if isinstance(place, int) else place

@@ -25,7 +25,10 @@ Form = Literal["text", "json"]
 
 @dataclass(kw_only=True, eq=False)
 class Filter:
-    """Text in chunks of bytes -> text that the machine says."""
+    """Text in chunks of bytes -> text that the machine says.
+
+    Ask `filter.reader.refuse_unknown()` after every chunk: what stands before an unknown symbol is still answered.
+    """
 
     machine: Machine
     states: bool = False
@@ -78,6 +81,10 @@ class Filter:
         if self.last and (not self.each_line or self.reader.in_line):
             text += self._written([] if self._latest is None else [self._latest])
         return text + self._line_end()
+
+    def break_off(self) -> bytes:
+        """What ends the line that was begun, when there will be no more."""
+        return self._line_end()
 
     def _said_at_first(self) -> int | None:
         """What there is to say of the empty word."""

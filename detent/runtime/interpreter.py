@@ -60,7 +60,7 @@ class Interpreter:
             len(word), byref(end), None if out is None else out.ctypes.data,
         )  # fmt: skip
         if bad >= 0:
-            raise self._unknown(word, int(bad))
+            raise self.alphabet.unknown_at(word, int(bad))
         return out, end.value
 
     def run_batch(self, words: Ints, states: Ints, say: Say | None, strategy: str = "auto") -> tuple[Ints | None, Ints]:
@@ -91,7 +91,7 @@ class Interpreter:
         numbers = word.resolved()
         wrong = np.flatnonzero((numbers < 0) | (numbers >= self.shape.symbols))
         if len(wrong):
-            raise self._unknown(word, int(wrong[0]))
+            raise self.alphabet.unknown_at(word, int(wrong[0]))
         starts = np.array([state], np.int32)
         path, ends = _chunked(self.shape.tables, numbers[None, :], starts, say is not None)
         return (None if path is None else self._said(numbers[None, :], path, starts, say)[0]), int(ends[0])
@@ -102,9 +102,3 @@ class Interpreter:
             return path
         before = np.concatenate([starts[:, None].astype(path.dtype), path[:, :-1]], axis=1)[:, : path.shape[1]]
         return self.said["outputs"][words, before]
-
-    def _unknown(self, word: Letters, place: int) -> Exception:
-        if word.letter_of is None:
-            return self.alphabet.unknown(int(word.numbers[place]), place)
-        letter = word.numbers[place : place + 4].tobytes().decode(errors="replace")[0]
-        return self.alphabet.unknown(letter, place)

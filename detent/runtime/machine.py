@@ -19,16 +19,15 @@ import numpy as np
 
 from detent.automata import Mealy, Moore, Semiautomaton
 from detent.automata.running import Ints
-from detent.errors import InvalidMachine, InvalidWord
-from detent.runtime.alphabet import Alphabet, Letters, Word
+from detent.errors import InvalidMachine
+from detent.runtime.alphabet import Alphabet, Word
+from detent.runtime.batches import Words, answer
 from detent.runtime.heads import Heads, states_of
 from detent.runtime.interpreter import Interpreter, Say
 from detent.runtime.strategies import NAMES, Shape
 
 if TYPE_CHECKING:
     from detent.runtime.stream import Stream
-
-Words = Word | Sequence[Word]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -159,15 +158,15 @@ class Machine:
 
     def run(self, words: Words, state: int | str | None = None, *, strategy: str = "auto") -> Any:
         """The state at the end of a word, or of every word (B)."""
-        return self._each(words, state, None, strategy)
+        return self._answer(words, state, None, strategy)
 
     def trajectory(self, words: Words, state: int | str | None = None, *, strategy: str = "auto") -> Any:
         """The states after every symbol of a word (L), or of words of one length (B L); a list for other words."""
-        return self._each(words, state, "states", strategy)
+        return self._answer(words, state, "states", strategy)
 
     def respond(self, words: Words, state: int | str | None = None, *, strategy: str = "auto") -> Any:
         """What is said at every symbol, in the same shapes."""
-        return self._each(words, state, "outputs", strategy)
+        return self._answer(words, state, "outputs", strategy)
 
     def speak(self, word: Word, state: int | str | None = None) -> list[str]:
         """What is said at every symbol of a word, by name."""
@@ -191,35 +190,13 @@ class Machine:
 
         write(self, path)
 
-    def _each(self, words: Words, state: int | str | None, say: Say | None, strategy: str) -> Any:
+    def _answer(self, words: Words, state: int | str | None, say: Say | None, strategy: str) -> Any:
         first = self.start if state is None else self.automaton.state_number(state)
-        many = self._words(words)
-        if many is None:
-            out, end = self.interpreter.run(self.alphabet.encode(words), first, say, strategy)  # type: ignore[arg-type]
-            return end if say is None else out
-        if isinstance(many, np.ndarray):
-            starts = np.full(len(many), first, np.int32)
-            spoken, ends = self.interpreter.run_batch(many, starts, say, strategy)
-            return ends if say is None else spoken
-        answers = [self.interpreter.run(word, first, say, strategy) for word in many]
-        return np.array([end for _, end in answers], np.int64) if say is None else [out for out, _ in answers]
+        return answer(self.interpreter, words, first, say, strategy)
 
-    def _words(self, words: Words) -> Ints | list[Letters] | None:
-        """Words of one length (B L), or words of several; None for a single word."""
-        if isinstance(words, np.ndarray):
-            if words.ndim > 2:
-                raise InvalidWord(f"words are an array of one or two dimensions; got {words.ndim}.")
-            return self.alphabet.encode(words).numbers if words.ndim == 2 else None
-        if isinstance(words, str | bytes | bytearray | memoryview) or not len(words):
-            return None
-        if not all(isinstance(word, Sequence | np.ndarray | bytearray | memoryview) for word in words):
-            return None
-        if all(isinstance(word, str) and word in self.alphabet.number_of for word in words):
-            return None
-        encoded = [self.alphabet.encode(word) for word in words]  # type: ignore[arg-type]
-        if len({len(word) for word in encoded}) == 1:
-            return np.stack([word.resolved() for word in encoded])
-        return encoded
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied: not the tables laid out for a strategy, which are made anew."""
+        return {name: value for name, value in self.__dict__.items() if name != "interpreter"}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Machine) and (self.automaton, self.heads, self.about) == (

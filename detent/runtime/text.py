@@ -1,13 +1,14 @@
 """Read symbols from text that comes in chunks of bytes, cut anywhere; never more than a chunk in memory.
 
 What comes out of a chunk is the symbols that are complete, as numbers, and for every end of line how many of them stand
-before it. White space separates symbols; where every symbol is one letter it is passed over.
+before it. White space separates symbols; where every symbol is one letter it is passed over. When a symbol is unknown,
+those before it still come out, and the error at the next call.
 """
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
@@ -40,6 +41,7 @@ class TextReader:
         self.line, self.in_line = 1, 0
         """Where the next symbol stands: its line, and how many symbols of the line were read."""
         self.skipped = 0
+        self._error: InvalidWord | None = None
         self._held = b""
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._number_of = {name.encode("utf-8", "surrogatepass"): a for a, name in enumerate(alphabet.symbols)}
@@ -53,11 +55,20 @@ class TextReader:
 
     def feed(self, chunk: bytes) -> Piece:
         """The symbols that are complete now."""
-        return self._letters(chunk, False) if self.alphabet.by_letter else self._words(chunk, False)
+        return self._read(chunk, final=False)
 
     def finish(self) -> Piece:
         """The symbols that the end of the text completes."""
-        return self._letters(b"", True) if self.alphabet.by_letter else self._words(b"", True)
+        return self._read(b"", final=True)
+
+    def refuse_unknown(self) -> None:
+        """Raise the error about an unknown symbol, if there was one."""
+        if self._error is not None:
+            raise self._error
+
+    def _read(self, chunk: bytes, *, final: bool) -> Piece:
+        self.refuse_unknown()
+        return self._letters(chunk, final) if self.alphabet.by_letter else self._words(chunk, final)
 
     def _words(self, chunk: bytes, final: bool) -> Piece:
         *lines, last = (self._held + chunk).split(b"\n")
@@ -76,10 +87,8 @@ class TextReader:
         try:
             numbers = np.fromiter(map(self._number_of.__getitem__, names), np.int32, len(names))
         except KeyError:
-            known = np.array([name in self._number_of for name in names])
-            shown = [name.decode(errors="backslashreplace") for name in names]
-            breaks = self._refuse_or_skip(known, breaks, shown, "word")
-            numbers = np.array([self._number_of[name] for name in names if name in self._number_of], np.int32)
+            found = np.array([self._number_of.get(name, -1) for name in names], np.int32)
+            return self._without_unknown(found, breaks, lambda place: names[place].decode(errors="backslashreplace"))
         return self._counted(numbers, breaks)
 
     def _symbols(self, words: list[bytes], ahead: int = 0) -> list[bytes]:
@@ -108,22 +117,22 @@ class TextReader:
         breaks = np.cumsum(~blank)[ends] if len(ends) else np.zeros(0, np.int64)
         letters = points[~blank]
         at = np.minimum(np.searchsorted(self._points, letters), len(self._points) - 1)
-        known = self._points[at] == letters
-        numbers = self._order[at]
-        if not known.all():
-            breaks = self._refuse_or_skip(known, breaks, [*map(chr, letters.tolist())], "letter")
-            numbers = numbers[known]
+        numbers = np.where(self._points[at] == letters, self._order[at], -1)
+        if (numbers < 0).any():
+            return self._without_unknown(numbers, breaks, lambda place: chr(letters[place]))
         return self._counted(numbers, breaks)
 
-    def _refuse_or_skip(self, known: Ints, breaks: Ints, names: Sequence[str], kind: str) -> Ints:
-        """Where lines end without the unknown symbols; or the error about the first of them."""
-        if self.unknown == "error":
-            place = int(np.argmin(known))
-            line = int(np.searchsorted(breaks, place, side="right"))
-            before = int(breaks[line - 1]) if line else -self.in_line
-            raise self.alphabet.unknown(names[place], f"at line {self.line + line}, {kind} {place - before + 1}")
-        self.skipped += int((~known).sum())
-        return np.concatenate([[0], np.cumsum(known)])[breaks]
+    def _without_unknown(self, numbers: Ints, breaks: Ints, name: Callable[[int], str]) -> Piece:
+        """The symbols that are known, all of them or those before the first unknown one, which becomes the error."""
+        known = numbers >= 0
+        if self.unknown == "skip":
+            self.skipped += int((~known).sum())
+            return self._counted(numbers[known], np.concatenate([[0], np.cumsum(known)])[breaks])
+        place = int(np.argmin(known))
+        piece = self._counted(numbers[:place], breaks[breaks <= place])
+        kind = "letter" if self.alphabet.by_letter else "word"
+        self._error = self.alphabet.unknown(name(place), f"on line {self.line}, {kind} {self.in_line + 1}")
+        return piece
 
     def _counted(self, numbers: Ints, breaks: Ints) -> Piece:
         self.line += len(breaks)

@@ -24,13 +24,17 @@ def to_c(machine: Machine, *, name: str = "machine") -> str:
         f"uint{_bits(count)}_t" for count in (machine.n_symbols, machine.n_states, len(machine.outputs))
     )
     order = sorted(range(machine.n_symbols), key=lambda a: machine.symbols[a].encode())
+    letters = machine.alphabet.by_letter
+    main = (_LETTERS if letters else _WORDS).format(
+        name=name, longest=max(len(symbol.encode()) for symbol in machine.symbols),
+        most_words=max(machine.alphabet.most_words, 1),
+    )  # fmt: skip
     return _PROGRAM.format(
         name=name, NAME=name.upper(), symbol_type=symbol, state_type=state, output_type=output,
         symbols=machine.n_symbols, states=machine.n_states, outputs=len(machine.outputs), start=machine.start,
-        by_letter=int(machine.alphabet.by_letter), short=int(all(len(said) <= 1 for said in machine.outputs)),
         symbol_names=_names(machine.symbols), state_names=_names(machine.states), output_names=_names(machine.outputs),
         order=_wrapped(map(str, order)), next=_rows(machine.automaton.tables), said=_rows(machine.said),
-        longest=max(len(symbol.encode()) for symbol in machine.symbols),
+        short=int(all(len(said) <= 1 for said in machine.outputs)), main=main,
     )  # fmt: skip
 
 
@@ -145,48 +149,91 @@ int64_t {name}_find(const char *text, size_t length) {{
 
 static int {name}_is_blank(int c) {{ return c == ' ' || (c >= '\\t' && c <= '\\r'); }}
 
-int main(void) {{
-    static char text[{longest} + 1];
-    size_t length = 0, line = 1;
-    uint32_t state = {name}_start;
-    int something = 0, c;
-    do {{
-        int64_t symbol = -1;
-        int ended;
-        c = getchar();
-        ended = c == EOF || {name}_is_blank(c);
-        if ({by_letter} && c != EOF && length == 0 && {name}_find((const char[]){{(char)c}}, 1) >= 0) ended = 0;
-        if (!ended) {{
-            if (length == {longest}) break;
-            text[length++] = (char)c;
-        }}
-        if (length > 0 && (ended || {by_letter})) {{
-            symbol = {name}_find(text, length);
-            if (symbol < 0 && (ended || !{by_letter} || length == {longest})) break;
-        }}
-        if (symbol >= 0) {{
-            const {name}_name *said = &{name}_output[{name}_say(state, (uint32_t)symbol)];
-            state = {name}_step(state, (uint32_t)symbol);
-            length = 0;
-            if (said->length > 0) {{
-                if (something && !{short}) putchar(' ');
-                fwrite(said->text, 1, said->length, stdout);
-                something = 1;
-            }}
-        }}
-        if ((c == '\\n' && ended) || c == EOF) {{
-            if (something) putchar('\\n');
-            something = 0;
-            ++line;
-        }}
-    }} while (c != EOF);
-    if (length > 0) {{
-        if (something) putchar('\\n');
-        fflush(stdout);
-        fprintf(stderr, "{name}: unknown symbol '%.*s' on line %lu\\n", (int)length, text, (unsigned long)line);
-        return 2;
-    }}
-    return fflush(stdout) != 0 || ferror(stdout);
+static uint32_t {name}_now = {name}_start;
+static unsigned long {name}_line = 1;
+static int {name}_begun = 0;
+
+static void {name}_read(uint32_t symbol) {{
+    const {name}_name *said = &{name}_output[{name}_say({name}_now, symbol)];
+    {name}_now = {name}_step({name}_now, symbol);
+    if (said->length == 0) return;
+    if ({name}_begun && !{short}) putchar(' ');
+    fwrite(said->text, 1, said->length, stdout);
+    {name}_begun = 1;
 }}
+
+static void {name}_end_line(void) {{
+    if ({name}_begun) putchar('\\n');
+    {name}_begun = 0;
+    ++{name}_line;
+}}
+
+static int {name}_refuse(const char *text, size_t length) {{
+    if ({name}_begun) putchar('\\n');
+    fflush(stdout);
+    fprintf(stderr, "{name}: unknown symbol '%.*s' on line %lu\\n", (int)length, text, {name}_line);
+    return 2;
+}}
+
+{main}
 #endif
 """
+
+_LETTERS = """\
+/* Every symbol is one letter; blanks that are no symbols are passed over. */
+int main(void) {{
+    char letter[4];
+    size_t length = 0, whole = 1;
+    int c;
+    while ((c = getchar()) != EOF) {{
+        int64_t symbol;
+        if (length == 0) whole = c < 0xc0 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+        letter[length++] = (char)c;
+        if (length < whole) continue;
+        symbol = {name}_find(letter, length);
+        if (symbol >= 0) {name}_read((uint32_t)symbol);
+        else if (length == 1 && {name}_is_blank(c)) {{
+            if (c == '\\n') {name}_end_line();
+        }}
+        else return {name}_refuse(letter, length);
+        length = 0;
+    }}
+    if (length > 0) return {name}_refuse(letter, length);
+    {name}_end_line();
+    return fflush(stdout) != 0 || ferror(stdout);
+}}"""
+
+_WORDS = """\
+/* Symbols are separated by blanks. Words wait until they are known not to begin a longer symbol. */
+int main(void) {{
+    static char text[{most_words} * ({longest} + 1) + 1];
+    size_t begin[{most_words} + 1], words = 0, length = 0, used, i, k;
+    int c;
+    begin[0] = 0;
+    do {{
+        c = getchar();
+        if (c != EOF && !{name}_is_blank(c)) {{
+            if (length - begin[words] == {longest}) return {name}_refuse(text + begin[words], {longest});
+            text[length++] = (char)c;
+            continue;
+        }}
+        if (length > begin[words]) {{
+            text[length++] = ' ';
+            begin[++words] = length;
+        }}
+        while (words == {most_words} || (words > 0 && (c == '\\n' || c == EOF))) {{
+            int64_t symbol = -1;
+            for (k = words; k > 0 && symbol < 0; --k) symbol = {name}_find(text, begin[k] - 1);
+            if (symbol < 0) return {name}_refuse(text, begin[1] - 1);
+            {name}_read((uint32_t)symbol);
+            used = begin[++k]; /* it took k words */
+            length -= used;
+            memmove(text, text + used, length);
+            words -= k;
+            for (i = 1; i <= words; ++i) begin[i] = begin[i + k] - used;
+        }}
+        if (c == '\\n') {name}_end_line();
+    }} while (c != EOF);
+    {name}_end_line();
+    return fflush(stdout) != 0 || ferror(stdout);
+}}"""

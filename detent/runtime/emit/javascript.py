@@ -15,7 +15,8 @@ def to_javascript(machine: Machine) -> str:
         symbols=_names(machine.symbols), states=_names(machine.states), outputs=_names(machine.outputs),
         n_symbols=machine.n_symbols, n_states=machine.n_states, n_outputs=len(machine.outputs), start=machine.start,
         next=_table(machine.automaton.tables), said=_table(machine.said),
-        by_letter="true" if machine.alphabet.by_letter else "false",
+        cut="Array.from(word)" if machine.alphabet.by_letter else "cut(word.split(/\\s+/).filter(Boolean))",
+        most_words=machine.alphabet.most_words,
     )  # fmt: skip
 
 
@@ -48,9 +49,21 @@ const next = {next};
 const said = {said};
 const numbers = new Map(symbols.map((name, number) => [name, number]));
 
-// A word as symbol numbers: from names or numbers, or from text, which is cut {{letter by letter: {by_letter}}}.
+// Words as symbols, the longest first: a symbol may have up to {most_words}.
+export function cut(words) {{
+  const found = [];
+  for (let at = 0; at < words.length; ) {{
+    let count = Math.min({most_words}, words.length - at);
+    while (count > 1 && !numbers.has(words.slice(at, at + count).join(" "))) count--;
+    found.push(words.slice(at, at + count).join(" "));
+    at += count;
+  }}
+  return found;
+}}
+
+// A word as symbol numbers: from names, from numbers, or from text.
 export function encode(word) {{
-  const items = typeof word !== "string" ? word : {by_letter} ? Array.from(word) : word.split(/\\s+/).filter(Boolean);
+  const items = typeof word === "string" ? {cut} : word;
   return Array.from(items, (item, place) => {{
     const number = typeof item === "string" ? numbers.get(item) : item;
     if (!Number.isInteger(number) || number < 0 || number >= symbols.length) {{

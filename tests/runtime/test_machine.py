@@ -1,0 +1,75 @@
+"""A machine is born valid, compares by value, and means what the automaton means."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from detent.automata import Mealy, Moore, Semiautomaton, flip_flop, tomita
+from detent.errors import InvalidMachine, InvalidWord
+from detent.runtime import Heads, Machine
+from tests.runtime import examples
+
+
+@pytest.mark.parametrize("automaton", [tomita(5), tomita(7), flip_flop()], ids=repr)
+def test_the_words_mean_what_they_mean_for_automata(automaton: Moore) -> None:
+    machine = Machine.of(automaton)
+    word = np.random.default_rng(0).integers(0, automaton.n_symbols, 500)
+    assert machine.run(word) == automaton.run(word)
+    assert np.array_equal(machine.trajectory(word), automaton.trajectory(word))
+    assert np.array_equal(machine.respond(word), automaton.respond(word))
+    assert machine.run(word, automaton.states[-1]) == automaton.run(word, automaton.states[-1])
+
+
+def test_a_semiautomaton_says_its_states() -> None:
+    machine = Machine.of(Semiautomaton(symbols=("a",), tables=np.array([[1, 2, 0]]), states=("x", "y", "z")))
+    assert machine.speak("aaaa") == ["y", "z", "x", "y"]
+
+
+def test_machines_compare_by_value() -> None:
+    one, other = examples.traffic_light(), examples.traffic_light()
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != Machine.of(one.automaton, about={"task": "light"})
+    assert one != Machine.of(one.automaton, heads=Heads((one.automaton.tables,), (0,)))
+    assert one != "a machine"
+    assert repr(one).startswith("Machine(2 states, 2 symbols; ")
+
+
+def test_machines_can_be_copied_after_they_ran() -> None:
+    machine = examples.m11()
+    word = np.random.default_rng(1).integers(0, 4, 1000)
+    end = machine.run(word)
+    for copied in (copy.copy(machine), copy.deepcopy(machine), pickle.loads(pickle.dumps(machine))):
+        assert copied == machine
+        assert copied.run(word) == end
+
+
+def test_metadata_is_plain_and_kept() -> None:
+    about = {"task": "S3", "sizes": (3, 2), "nested": {"sha256": "00"}}
+    machine = Machine.of(tomita(1), about=about)
+    assert machine.about == {"task": "S3", "sizes": [3, 2], "nested": {"sha256": "00"}}
+    about["nested"]["sha256"] = "changed"  # type: ignore[index]
+    assert machine.about["nested"]["sha256"] == "00"
+    for bad in ({"x": float("nan")}, {"x": object()}, {"x": "\ud800"}, [1]):
+        with pytest.raises(InvalidMachine, match="what is said about a machine is plain data for JSON"):
+            Machine.of(tomita(1), about=bad)  # type: ignore[arg-type]
+
+
+def test_what_is_no_machine() -> None:
+    with pytest.raises(InvalidMachine, match="is a Moore or a Mealy machine; got 'S3'"):
+        Machine(automaton="S3")  # type: ignore[arg-type]
+    with pytest.raises(InvalidWord, match="unknown state 'blue'"):
+        examples.traffic_light().run(["go"], "blue")
+
+
+def test_a_mealy_machine_speaks_on_the_way() -> None:
+    """Says 'again' when a symbol is repeated: by hand."""
+    again = Mealy(
+        symbols=("a", "b"), states=("start", "a", "b"), tables=np.array([[1, 1, 1], [2, 2, 2]]),
+        outputs=("new", "again"), readout=np.array([[0, 1, 0], [0, 0, 1]]),
+    )  # fmt: skip
+    assert Machine.of(again).speak("aabba") == ["new", "again", "new", "again", "new"]

@@ -45,7 +45,7 @@ class TextReader:
         self._held = b""
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._number_of = {name.encode("utf-8", "surrogatepass"): a for a, name in enumerate(alphabet.symbols)}
-        self._longest = max(map(len, self._number_of))
+        self._longest = max(map(len, self._number_of)) + 1000  # unknown words are named whole, within reason
         self._blank = np.isin(np.arange(256), BLANKS)
         self._blank[[ord(name) for name in alphabet.symbols if alphabet.by_letter and ord(name) < 256]] = False
         if alphabet.by_letter:

@@ -1,0 +1,130 @@
+"""What a model computes in a format, against what it would in real numbers: the choices it makes, and their bounds.
+
+    R  rows     r  heads     d  indices of a head     S  indices of all heads of a layer     k  reach     n  labels
+
+Two networks are followed: the real one with the parameters as they are, and the one of the format. A number computed
+in the format is off from the real one by no more than the distance of the two midpoints and both radii.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from detent.automata.running import Bools, Ints
+from detent.errors import unknown
+from detent.extraction.choices import Choices
+from detent.extraction.rounding.affine import Entries
+from detent.extraction.rounding.balls import Floats, above
+from detent.extraction.rounding.following import Followed, batches
+from detent.extraction.rounding.formats import ASSUMED, EXACT, FORMATS, Assumptions
+from detent.models import Backbone
+
+
+class Bounded(NamedTuple):
+    """Logits, and what bounds them."""
+
+    theta: Floats
+    """The real logits, to float64."""
+    errors: Floats
+    """No logit that is computed in the format is further from `theta`, nor from the real one."""
+
+    @classmethod
+    def between(cls, real: Entries, computed: Entries) -> Bounded:
+        with np.errstate(all="ignore"):
+            errors = above(np.abs(computed[0] - real[0]) + real[1] + computed[1])
+        return cls(real[0], errors)
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """What columns of logits choose, and whether rounding could change it."""
+
+    best: Ints
+    margins: Floats
+    """By how much the best is ahead of the second; rounded down; infinite where there is nothing else to choose."""
+    errors: Floats
+    """No logit of the column is off by more."""
+
+    @property
+    def proved(self) -> Bools:
+        """Where every machine that keeps to the assumptions chooses the same."""
+        return self.margins > 2.0 * self.errors
+
+    @classmethod
+    def by(cls, bounded: Bounded) -> Decided:
+        """Along the last axis. The logits are used up."""
+        errors = bounded.errors.max(-1)
+        chosen = Choices.among(bounded.theta, "the logits")
+        return cls(chosen.best, chosen.margins, errors)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Decided], axis: int = 0) -> Decided:
+        return cls(
+            np.concatenate([part.best for part in parts], axis=axis),
+            np.concatenate([part.margins for part in parts], axis=axis),
+            np.concatenate([part.errors for part in parts], axis=axis),
+        )
+
+
+class Traced:
+    """A model in a format, with bounds, at the inputs and windows of an extraction (see `following`)."""
+
+    def __init__(
+        self, model: Backbone, format: str, *, symbols: int | None = None, assumptions: Assumptions | None = None
+    ) -> None:
+        if format not in FORMATS:
+            raise unknown("format", format, FORMATS)
+        self.format, self.assumptions = format, assumptions or ASSUMED[format]
+        tokens = np.arange(model.vocabulary if symbols is None else symbols)
+        self.real = Followed(model, EXACT, tokens)
+        self.computed = Followed(model, self.assumptions.arithmetic(format), tokens)
+        self.heads = tuple(layer.heads for layer in self.real.stages.layers)
+
+    def enter(self, layer: int, inputs: Ints) -> None:
+        """Take up the next inputs of a layer above the first: rows of (input of the layer below, its indices)."""
+        self.real.enter(layer, inputs)
+        self.computed.enter(layer, inputs)
+
+    def logits(self, layer: int, windows: Ints) -> tuple[Bounded, ...]:
+        """For every head R d d: entry [j, k] scores the move from index k to index j."""
+        whole = Bounded.between(self.real.logits(layer, windows), self.computed.logits(layer, windows))
+        ends = np.cumsum([d * d for d in self.heads[layer]])
+        return tuple(
+            Bounded(*(array[:, end - d * d : end].reshape(-1, d, d).swapaxes(1, 2) for array in whole))
+            for d, end in zip(self.heads[layer], ends, strict=True)
+        )
+
+    def tables(self, layer: int, windows: Ints) -> Decided:
+        """R S: where the block sends every index of every head."""
+        entries = sum(d * d for d in self.heads[layer])
+        return Decided.joined(
+            [
+                Decided.joined([Decided.by(columns(head)) for head in self.logits(layer, some)], axis=1)
+                for some in batches(windows, entries)
+            ]
+        )
+
+    def read_out(self, inputs: Ints) -> Iterator[tuple[Bounded, Bounded | None]]:
+        """Logits of the labels, and of the answers if there are any, batch by batch; rows as for `enter`."""
+        for some in batches(inputs, max(self.real.jacobian, self.real.stages.readout.weight.shape[0])):
+            (labels, answers), (said, answered) = self.real.read_out(some), self.computed.read_out(some)
+            both = None if answers is None or answered is None else Bounded.between(answers, answered)
+            yield Bounded.between(labels, said), both
+
+    def labels(self, inputs: Ints) -> tuple[Decided, Decided | None]:
+        """R: what the read-outs choose."""
+        labels, answers = [], []
+        for label, answer in self.read_out(inputs):
+            labels.append(Decided.by(label))
+            if answer is not None:
+                answers.append(Decided.by(answer))
+        return Decided.joined(labels), Decided.joined(answers) if answers else None
+
+
+def columns(head: Bounded) -> Bounded:
+    """The same with the columns along the last axis."""
+    return Bounded(head.theta.swapaxes(-1, -2), head.errors.swapaxes(-1, -2))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from detent.cli.output import AsJson
-from detent.errors import InvalidWord
+from detent.errors import BrokenFile, InvalidWord
 
 if TYPE_CHECKING:
     from detent.runtime.filter import Filter
@@ -58,7 +58,7 @@ def run_machine(
         machine=load(machine), each_line=each_line, last=final, states=states, at=tuple(at or ()),
         unknown="skip" if skip_unknown else "error", strategy=strategy, form="json" if as_json else "text",
     )  # fmt: skip
-    source = os.open(text, os.O_RDONLY) if text is not None else sys.stdin.fileno()
+    source = sys.stdin.fileno() if text is None else _opened(text)
     try:
         _pump(source, work)
     finally:
@@ -66,6 +66,12 @@ def run_machine(
             os.close(source)
     if work.reader.skipped:
         print(f"detent: note: {work.reader.skipped} unknown symbols were passed over.", file=sys.stderr)
+
+
+def _opened(text: Path) -> int:
+    if text.is_dir():
+        raise BrokenFile(text, "this is a folder; wanted a text.")
+    return os.open(text, os.O_RDONLY)
 
 
 def _pump(source: int, work: Filter) -> None:

@@ -1,0 +1,157 @@
+"""`detent run`: a filter that copes with pipes, unknown symbols and files that are none."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from detent.automata import Moore, symmetric, tomita
+from detent.cli.app import run
+from detent.runtime import Machine
+
+PROGRAM = [sys.executable, "-m", "detent", "run"]
+
+
+@pytest.fixture
+def light(tmp_path: Path) -> Path:
+    machine = Moore(
+        symbols=("go", "stop"), states=("red", "green"), tables=np.array([[1, 1], [0, 0]]),
+        outputs=("wait", "walk"), readout=np.array([0, 1]),
+    )  # fmt: skip
+    Machine.of(machine).save(tmp_path / "light.json")
+    return tmp_path / "light.json"
+
+
+def filtered(arguments: list[str | Path], text: str | bytes) -> tuple[int, str, str]:
+    data = text.encode() if isinstance(text, str) else text
+    done = subprocess.run([*PROGRAM, *map(str, arguments)], input=data, capture_output=True)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "walk wait\nwalk\n"),
+        (["--final"], "walk\n"),
+        (["-l", "-f", "--states"], "red\ngreen\n"),
+        (["--at", "go"], "walk\nwalk\n"),
+        (["--strategy", "numpy"], "walk wait\nwalk\n"),
+        (["--json"], '{"line": 1, "said": ["walk", "wait"]}\n{"line": 2, "said": ["walk"]}\n'),
+        (["--json", "--final"], '{"symbols": 3, "state": "green", "said": "walk"}\n'),
+    ],
+)
+def test_what_it_prints(options: list[str], said: str, light: Path, tmp_path: Path) -> None:
+    assert filtered([light, *options], "go stop\ngo\n") == (0, said, "")
+    (tmp_path / "words.txt").write_text("go stop\ngo\n")
+    assert filtered([light, tmp_path / "words.txt", *options], "") == (0, said, "")
+
+
+def test_every_kind_of_machine_file(light: Path, tmp_path: Path) -> None:
+    from detent.runtime import load
+
+    for name in ("light.detent", "light.dot"):
+        load(light).save(tmp_path / name)
+        assert filtered([tmp_path / name], "go") == (0, "walk\n", "")
+    Machine.of(symmetric(3)).save(tmp_path / "s3.json")
+    assert filtered([tmp_path / "s3.json", "--final"], "(0 1) (1 2) (0 1) (1 2) (0 1) (1 2)") == (0, "e\n", "")
+
+
+def test_unknown_symbols_are_named_and_what_was_before_is_answered(light: Path) -> None:
+    code, out, err = filtered([light], "go stop\ngo sotp go\n")
+    assert code == 2
+    assert out == "walk wait\nwalk\n"
+    assert err == (
+        "detent: unknown symbol 'sotp' on line 2, word 2. Did you mean 'stop'? This machine reads go, stop.\n"
+    )
+
+
+def test_unknown_symbols_can_be_passed_over(light: Path) -> None:
+    assert filtered([light, "--skip-unknown"], "go fly stop\nfly") == (
+        0, "walk wait\n", "detent: note: 2 unknown symbols were passed over.\n",
+    )  # fmt: skip
+
+
+def test_a_closed_pipe_is_no_disaster(light: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([*PROGRAM, light], input=b"go\n" * 1000, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_line_is_answered_before_the_next_comes(light: Path) -> None:
+    with subprocess.Popen([*PROGRAM, light], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        assert program.stdin is not None
+        assert program.stdout is not None
+        for line, answer in ((b"go go\n", b"walk walk\n"), (b"stop\n", b"wait\n")):
+            program.stdin.write(line)
+            program.stdin.flush()
+            assert program.stdout.readline() == answer
+        program.stdin.close()
+        assert program.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["missing.json"], "missing.json: there is no such file."),
+        (["{light}", "missing.txt"], "missing.txt: no such file or directory."),
+        (["{light}", "--strategy", "shufle"], "unknown strategy 'shufle'. Did you mean 'shuffle'?"),
+        (["{light}", "--strategy", "heads"], "strategy 'heads' is not possible here: this machine was made without"),
+        (["{light}", "--at", "stp"], "unknown symbol 'stp' to answer at. Did you mean 'stop'?"),
+        (["{folder}"], "{folder}: it cannot be read: is a directory."),
+        (["{light}", "{folder}"], "{folder}: this is a folder; wanted a text."),
+        ([], "missing argument 'MACHINE'."),
+    ],
+)
+def test_wrong_calls(
+    arguments: list[str], sentence: str, light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = {"light": light, "folder": tmp_path}
+    assert run(["run", *(argument.format(**named) for argument in arguments)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("detent: " + sentence.format(**named))
+    assert err.count("\n") == 1
+
+
+def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
+    """Thirty times the text in one line without end, and at most a little more memory."""
+    Machine.of(tomita(3)).save(tmp_path / "t.json")
+    program = (
+        "import resource, sys; from detent.cli.app import run; code = run(['run', sys.argv[1], '--final', '--json']);"
+        "print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+    )
+    peaks = []
+    for count in (1, 30):
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(tmp_path / "t.json")], input=b"01101" * 200_000 * count,
+            capture_output=True, check=True,
+        )  # fmt: skip
+        assert json.loads(done.stdout)["symbols"] == 1_000_000 * count
+        code, peak = done.stderr.split()
+        assert code == b"0"
+        peaks.append(int(peak))
+    assert peaks[1] < peaks[0] + 30_000  # KiB; the text itself would be 30 times that, as numbers 240
+
+
+@pytest.mark.slow
+def test_a_million_sentences(tmp_path: Path) -> None:
+    """Every question of many stories, answered from text, against the task's own labels."""
+    from detent.tasks import task
+
+    tso = task("TSO3")
+    batch = tso.sample(50_000, 100, np.random.default_rng(0))
+    names = np.array(tso.machine.symbols)
+    (tmp_path / "stories.txt").write_text("\n".join(map(" ".join, names[batch.inputs].tolist())))
+    Machine.of(tso.machine).save(tmp_path / "tso3.json")
+    code, out, err = filtered([tmp_path / "tso3.json", tmp_path / "stories.txt", "-l", "-f", "-s"], "")
+    assert (code, err) == (0, "")
+    wanted = [tso.machine.states[state] for state in batch.states[:, -1]]
+    assert out.splitlines() == wanted

@@ -91,6 +91,8 @@ class Explored:
     """A n: where each symbol leads, -1 where it may not follow."""
     finals: Ints
     """A n: the number of the read-out that is made there, -1 where the symbol may not follow."""
+    read_outs: Ints
+    """What every read-out depends on: the input of the top layer, and the indices it has moved to."""
     labels: Choices
     """What is said at every read-out."""
     answers: Choices | None
@@ -119,7 +121,8 @@ def explore(
         if progress is not None:
             progress(len(found), len(found) - len(to))
     labels, answers = _read_out(network, finals.rows, lambda: budget.refuse(len(found), 0, 0))
-    return Explored(levels, found.rows[:, :-1], found.rows[:, -1], to.rows.T, said.rows.T, labels, answers)
+    rows = found.rows
+    return Explored(levels, rows[:, :-1], rows[:, -1], to.rows.T, said.rows.T, finals.rows, labels, answers)
 
 
 def _begin(network: Network, place: int) -> Numbering:

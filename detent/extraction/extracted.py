@@ -46,6 +46,8 @@ class Extracted:
     """A n: where each symbol leads, -1 where it may not follow."""
     finals: Ints
     """A n: which read-out is made there, -1 where the symbol may not follow."""
+    read_outs: Ints
+    """F rows: what each depends on, an input of the top layer and the indices it has moved to."""
     labels: Ints
     """F: the label that is said."""
     label_margins: Floats

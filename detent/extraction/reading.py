@@ -60,7 +60,8 @@ def read_network(
     return Extracted(
         symbols=symbols, outputs=labels, replies=answers, reach=network.reach, layers=tuple(layers),
         configurations=_kept(found.configurations), places=_kept(found.places), tables=_kept(found.tables),
-        finals=_kept(found.finals), labels=_kept(found.labels.best), label_margins=_kept(found.labels.margins),
+        finals=_kept(found.finals), read_outs=_kept(found.read_outs), labels=_kept(found.labels.best),
+        label_margins=_kept(found.labels.margins),
         answers=None if answered is None else _kept(answered.best),
         answer_margins=None if answered is None else _kept(answered.margins),
         grammar=grammar, weights=weights, format=format,

@@ -56,12 +56,12 @@ class Cascade:
             np.concatenate(self.rule(layer, [held[i] if i >= 0 else None for i in window]))
             for window in windows.tolist()
         ]
-        return _sure(np.array(best))
+        return _sure(np.array(best), np.repeat(self.heads[layer], self.heads[layer]))
 
     def read_out(self, inputs: np.ndarray) -> Iterator[tuple[Choices, Choices | None]]:
         seen = [self._above(len(self.heads) - 1, row) for row in inputs.tolist()]
-        answers = None if self.answer is None else _sure(np.array([self.answer(one) for one in seen]))
-        yield _sure(np.array([self.say(one) for one in seen])), answers
+        answers = None if self.answer is None else _sure(np.array([self.answer(one) for one in seen]), self.answers)
+        yield _sure(np.array([self.say(one) for one in seen]), self.labels), answers
 
     def _above(self, layer: int, row: list[int]) -> Input:
         return (*self.inputs[layer][row[0]], tuple(row[1:]))
@@ -76,8 +76,9 @@ class Cascade:
         )  # fmt: skip
 
 
-def _sure(best: np.ndarray) -> Choices:
-    return Choices(best.astype(np.int32), np.full(best.shape, MARGIN), np.zeros(best.shape, np.int32))
+def _sure(best: np.ndarray, among: np.ndarray | int) -> Choices:
+    margins = np.broadcast_to(np.where(np.asarray(among) > 1, MARGIN, np.inf), best.shape)
+    return Choices(best.astype(np.int32), margins, np.zeros(best.shape, np.int32))
 
 
 def backbone(cascade: Cascade, *, width: int, seed: int = 0, **more: Any) -> Backbone:
@@ -108,33 +109,13 @@ def realise(cascade: Cascade, *, width: int, grammar: Moore | None = None, seed:
             table = torch.from_numpy(layer.tables[:, layer.columns(head)].copy()).long()
             columns.append(MARGIN * torch.nn.functional.one_hot(table, d).double().flatten(1))
         _solve(network.read(number, layer.windows), torch.cat(columns, dim=1), block.weight, block.bias)
-    finals = np.zeros((len(wanted.labels), 1 + len(wanted.heads[-1])), np.int64)
-    symbols, before = np.nonzero(wanted.tables >= 0)
-    finals[wanted.finals[symbols, before]] = _final_inputs(wanted)[symbols, before]
-    seen = network.model.decode(network.above(len(wanted.heads) - 1, finals))
+    seen = network.model.decode(network.above(len(wanted.heads) - 1, wanted.read_outs))
     said = torch.nn.functional.one_hot(torch.from_numpy(wanted.labels.copy()).long(), cascade.labels)
     _solve(seen, MARGIN * said.double(), model.readout.weight, model.readout.bias)
     if model.reply is not None:
         replied = torch.nn.functional.one_hot(torch.from_numpy(wanted.answers.copy()).long(), cascade.answers)
         _solve(seen, MARGIN * replied.double(), model.reply.weight, model.reply.bias)
     return model
-
-
-def _final_inputs(found: Extracted) -> np.ndarray:
-    """A n (1 + heads of the top layer): the input of the top layer and the indices after every step."""
-    ends = np.cumsum([len(heads) for heads in found.heads])
-    after = found.configurations[found.tables]
-    top = after[..., ends[-1] - len(found.heads[-1]) : ends[-1]]
-    if found.reach > 1:
-        newest = after[..., -1]
-    else:
-        newest = np.broadcast_to(np.arange(len(found.symbols))[:, None], found.tables.shape)
-        for layer, begin, end in zip(found.layers[1:], [0, *ends[:-1]], ends, strict=False):
-            number = {tuple(row): i for i, row in enumerate(layer.inputs.tolist())}
-            rows = np.concatenate([newest[..., None], after[..., begin:end]], axis=-1)
-            newest = np.array([number[tuple(row)] for row in rows.reshape(-1, rows.shape[-1]).tolist()])
-            newest = newest.reshape(found.tables.shape)
-    return np.concatenate([newest[..., None], top], axis=-1)
 
 
 def _solve(seen: torch.Tensor, wanted: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> None:

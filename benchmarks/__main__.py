@@ -20,11 +20,12 @@ from detent.errors import DetentError, unknown
 from detent.records import stamp
 
 FOLDER = Path(__file__).parent
-NOT_ONE = {"__main__", "harness", "printing"}
+HELPERS = {"harness", "printing"}
 
 
 def names() -> list[str]:
-    return sorted(module.name for module in pkgutil.iter_modules([str(FOLDER)]) if module.name not in NOT_ONE)
+    found = (module.name for module in pkgutil.iter_modules([str(FOLDER)]))
+    return sorted(name for name in found if not name.startswith("_") and name not in HELPERS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

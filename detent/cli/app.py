@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from detent.cli import figure, tasks, train
+from detent.cli import check, figure, tasks, train
 from detent.cli.guard import guarded
 from detent.cli.run import run_machine
 from detent.cli.verbs import Verbs
@@ -22,6 +22,7 @@ GUIDE = """Neural finite-state machines: track state exactly, at every length, a
     detent tasks my_machine.dot         the same for a machine of yours
     detent figure machine S3 -o s3.svg  draw it
     detent train S3                     learn it, read the machine out of the network, compare it with the target
+    detent check certificate.json       check a certificate again, without the network
     detent run machine.json words.txt   feed symbols to a machine, print what it says
 
 Every verb has `--help` with examples, and `--json` for programs where it prints. Exit codes: 0 done and true,
@@ -34,6 +35,7 @@ app = typer.Typer(
 )  # fmt: skip
 app.command("tasks")(tasks.tasks)
 app.command("train")(train.train)
+app.command("check")(check.check)
 app.command("run")(run_machine)
 app.add_typer(figure.app, name="figure")
 

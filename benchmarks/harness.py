@@ -65,7 +65,12 @@ class Target:
 
     def sentence(self) -> str:
         bound = "at most" if self.at_most else "at least"
-        return f"{self.what}: {bound} {self.wanted:g} wanted, {self.measured:.3g} measured"
+        return f"{self.what}: {bound} {self.wanted:g} wanted, {three_digits(self.measured)} measured"
+
+
+def three_digits(number: float) -> str:
+    """Three digits that count, and never an exponent."""
+    return f"{number:.0f}" if abs(number) >= 99.95 else f"{number:.3g}"
 
 
 @dataclass(frozen=True)

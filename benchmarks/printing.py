@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness import Report
+from benchmarks.harness import Report, three_digits
 
 HEADER = ("case", "method", "calls", "median", "rate", "ratio")
 
@@ -64,7 +64,7 @@ def _cells(report: Report) -> Iterable[tuple[str, ...]]:
     for timing in report.timings:
         yield (
             timing.case, timing.method, str(timing.calls), _time(timing.seconds),
-            f"{_short(timing.rate)} {timing.unit}/s", f"{timing.ratio:.3g}x",
+            f"{_short(timing.rate)} {timing.unit}/s", f"{three_digits(timing.ratio)}x",
         )  # fmt: skip
 
 
@@ -81,12 +81,12 @@ def _verdicts(report: Report) -> list[str]:
 def _time(seconds: float) -> str:
     for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "us")):
         if seconds * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
+            return f"{three_digits(seconds * factor)} {unit}"
+    return f"{three_digits(seconds * 1e9)} ns"
 
 
 def _short(rate: float) -> str:
     for factor, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if rate >= factor:
-            return f"{rate / factor:.3g} {letter}"
-    return f"{rate:.3g}"
+            return f"{three_digits(rate / factor)} {letter}"
+    return three_digits(rate)

@@ -134,3 +134,11 @@ def test_the_table_lines_up(clock: list[float]) -> None:
     assert lines[2].split() == ["case", "method", "calls", "median", "rate", "ratio"]
     assert lines[4].split() == ["words", "fast", "3", "125", "ms", "8", "k", "symbols/s", "4x"]
     assert len({line.rindex("x") for line in lines[3:5]}) == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0.00769, "0.00769"), (1.0, "1"), (9.996, "10"), (99.96, "100"), (999.7, "1000"), (1213.4, "1213")],
+)
+def test_three_digits(number: float, text: str) -> None:
+    assert harness.three_digits(number) == text

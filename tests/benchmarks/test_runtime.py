@@ -46,7 +46,7 @@ def test_a_wrong_interpreter_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> No
     machine = _machines.protocol(np.random.default_rng(2))
     honest = _plain_loop.run
     monkeypatch.setattr(_plain_loop, "run", lambda *arguments: (honest(*arguments) + 1) % 57)
-    with pytest.raises(Unequal, match="57: state: interpreter .* does not give what it should"):
+    with pytest.raises(Unequal, match=r"57: state: interpreter .* does not give what it should"):
         runtime._states(Report(title=""), "57", machine, np.zeros(1000, np.uint8), rounds=1, at_least=1.0)
 
 

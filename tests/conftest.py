@@ -6,6 +6,9 @@ import os
 
 import pytest
 
+# two workers of two threads each on two cores would wait for each other most of the time
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 @pytest.fixture
 def generator():

@@ -31,14 +31,14 @@ class Budget:
     def refuse(self, reached: int, waiting: int, nbytes: int) -> None:
         """Raise the error for what was found so far, if that is too much."""
         seconds = time.monotonic() - self.begun
-        for name, spent, limit in (
-            ("configurations", reached, self.configurations),
-            ("seconds", seconds, self.seconds),
-            ("memory", nbytes, self.memory),
+        for name, spent, limit, unit in (
+            ("configurations", reached, self.configurations, "configurations"),
+            ("seconds", seconds, self.seconds, "seconds"),
+            ("memory", nbytes, self.memory, "bytes"),
         ):
             if spent > limit:
                 raise BudgetExceeded(
                     f"this model reached {reached:,} configurations ({waiting:,} of them not yet followed) "
-                    f"in {seconds:.0f} s and {nbytes / GIGABYTE:.1f} GB, and {name} are limited to {limit:,}; "
+                    f"in {seconds:.0f} s and {nbytes / GIGABYTE:.1f} GB, and it was allowed {limit:,} {unit}; "
                     f"give a larger Budget({name}=...), or a grammar, so that only its words are explored."
                 )

@@ -50,6 +50,7 @@ def read_network(
     grammar: Moore | None = None, weights: str, format: str, budget: Budget, progress: Progress | None = None,
 ) -> Extracted:  # fmt: skip
     """The same for anything that answers as a network does."""
+    grammar = _restricting(symbols, grammar)
     found = explore(network, *_rules(symbols, grammar), budget, progress)
     tops = np.arange(network.symbols)
     layers = []
@@ -82,13 +83,23 @@ def _rules(symbols: tuple[str, ...], grammar: Moore | None) -> tuple[Ints, Bools
     if grammar is None:
         everything = np.zeros((len(symbols), 1), np.int64)
         return everything, everything == 0, 0
+    return grammar.tables.astype(np.int64), ~_refused(grammar)[grammar.tables], grammar.start
+
+
+def _restricting(symbols: tuple[str, ...], grammar: Moore | None) -> Moore | None:
+    """The grammar, if it refuses anything at all."""
+    if grammar is None:
+        return None
     if grammar.symbols != symbols:
         raise InvalidMachine(f"the grammar reads {grammar.symbols}, the model {symbols}; the order counts.")
-    refused = np.array([name == REFUSED for name in grammar.outputs])[grammar.readout]
-    permitted = ~refused[grammar.tables]
-    if not permitted[:, grammar.start].any():
+    if _refused(grammar)[grammar.tables[:, grammar.start]].all():
         raise InvalidMachine("this grammar refuses every word, so there is nothing to explore.")
-    return grammar.tables.astype(np.int64), permitted, grammar.start
+    return grammar if _refused(grammar).any() else None
+
+
+def _refused(grammar: Moore) -> Bools:
+    """Which states of the grammar a word may not lead to."""
+    return np.array([name == REFUSED for name in grammar.outputs])[grammar.readout]
 
 
 def _names(kind: str, names: Sequence[str] | None, count: int) -> tuple[str, ...]:

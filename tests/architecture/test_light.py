@@ -21,7 +21,7 @@ def heavy_after(program: str) -> set[str]:
     return set(loaded[0].split()[1:])
 
 
-@pytest.mark.parametrize("room", ["automata", "tasks", "records", "errors", "native", "cli"])
+@pytest.mark.parametrize("room", ["automata", "tasks", "records", "errors", "native", "certification", "cli"])
 def test_a_light_room_brings_nothing_heavy(room: str) -> None:
     assert heavy_after(f"import detent.{room}") == set()
 
@@ -30,7 +30,9 @@ def test_the_front_door_brings_nothing_heavy() -> None:
     assert heavy_after("import detent; dir(detent); detent.__version__; detent.Moore; detent.task('S3')") == set()
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["tasks", "--help"], ["figure", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["tasks", "--help"], ["figure", "--help"], ["check", "--help"]]
+)
 def test_help_brings_nothing_heavy(arguments: list[str]) -> None:
     assert (
         heavy_after(f"import sys; sys.argv = ['detent', *{arguments!r}]\nfrom detent.cli import main; main()") == set()

@@ -270,6 +270,15 @@ def test_two_different_things_are_never_said_at_the_same_input_and_indices() -> 
     )
 
 
+def test_nesting_to_the_brim_is_refused() -> None:
+    depth: list = []
+    for _ in range(100_000):
+        depth = [depth]
+    assert "lists are nested too deep." in refused(certificate("S3") | {"name": depth})
+    while depth:  # taken apart by hand: to forget it all at once would need a deep stack too
+        depth = depth.pop()
+
+
 def test_the_check_shares_no_code_with_the_walk() -> None:
     folder = Path(checking.__file__).parent
     allowed = {"detent.errors"} | {f"detent.certification.checking.{path.stem}" for path in folder.glob("*.py")}

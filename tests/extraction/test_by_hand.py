@@ -9,6 +9,7 @@ import torch
 from detent.automata import cyclic, flip_flop, mathieu11, minimize, permutation, symmetric
 from detent.errors import InvalidInput
 from detent.extraction import extract
+from detent.runtime import Heads, Machine
 from tests.extraction.building import Cascade, realise, side_by_side, spelling
 from tests.extraction.groups import S3, S4, by_points, images_of, is_odd
 
@@ -43,6 +44,10 @@ def test_s4_spelt_out() -> None:
     assert (found.joint_indices, len(found.reached), found.start) == (64, 24, (0, 1, 3))
     assert found.named == s4
     assert "head 2 (4 indices) tracks the image of point 3" in found.describe()
+    # the heads run as heads, without the network
+    machine = Machine.of(found.machine, heads=Heads(found.head_tables, found.start))
+    word = np.random.default_rng(1).integers(0, 3, 1000)
+    assert np.array_equal(machine.respond(word), s4.trajectory(word))
 
 
 @pytest.mark.slow

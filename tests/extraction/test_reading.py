@@ -13,6 +13,7 @@ from detent.errors import BudgetExceeded, InvalidConfig, InvalidInput, InvalidMa
 from detent.extraction import Budget, Extracted, digest, extract
 from detent.layers import NFSM
 from detent.models import Backbone
+from detent.tasks.grammar import anything
 
 STACKS = [
     (1, [(3, 2)]),
@@ -176,6 +177,13 @@ def test_only_words_of_the_grammar_are_followed(reach: int) -> None:
     assert len(np.unique(found.configurations, axis=0)) <= permitted
 
 
+def test_a_grammar_that_refuses_nothing_is_none() -> None:
+    model = build(2, [(3,)])
+    found = extract(model, grammar=anything(tuple("0123")))
+    assert found.grammar is None
+    assert found.machine == extract(model).machine
+
+
 def test_fewer_symbols_than_tokens() -> None:
     model = build(1, [(3, 2)]).eval()
     found = extract(model, symbols=("a", "b"))
@@ -219,9 +227,9 @@ def test_progress_is_told() -> None:
 @pytest.mark.parametrize(
     ("limits", "sentence"),
     [
-        ({"configurations": 3}, r"and configurations are limited to 3; give a larger Budget\(configurations=...\)"),
-        ({"seconds": 1e-9}, r"and seconds are limited to 1e-09; .* or a grammar, so that only its words are explored"),
-        ({"memory": 1000}, r"this model reached .* configurations .* and memory are limited to 1,000"),
+        ({"configurations": 3}, r"it was allowed 3 configurations; give a larger Budget\(configurations=...\)"),
+        ({"seconds": 1e-9}, r"it was allowed 1e-09 seconds; .* or a grammar, so that only its words are explored"),
+        ({"memory": 1000}, r"this model reached .* configurations .* and it was allowed 1,000 bytes"),
     ],
 )
 def test_a_budget_is_kept(limits: dict[str, float], sentence: str) -> None:

@@ -48,6 +48,8 @@ def _reasons(look: Callable[[dict[str, Any]], None], content: dict[str, Any]) ->
         look(content)
     except Refused as reason:
         return (str(reason),)
+    except RecursionError:
+        return ("lists are nested too deep.",)
     return ()
 
 

@@ -154,11 +154,11 @@ class Run {
     // The state at the beginning of every piece, and at the end of the last unless something is to be written on the
     // way there. Every candidate is followed silently; each piece begins where the one before it ends.
     void choose(const Letter* groups, int64_t steps, uint32_t* states) {
+        known_ = {State(state_)};
         size_t rounds = 1;
-        states[0] = state_;
-        for (int i = 1; i < SILENT; ++i) {
-            states[i] = lookback_->candidates(i - 1)[0];
-            rounds = std::max(rounds, lookback_->candidates(i - 1).size());
+        for (int i = 0; i < SILENT; ++i) {
+            states[i] = starts(i)[0];
+            rounds = std::max(rounds, starts(i).size());
         }
         states[SILENT] = state_;
         if (rounds == 1 && bytes_) return;
@@ -166,19 +166,17 @@ class Run {
         Tables<State> silent = next_;
         silent.entry = 0;
         for (size_t round = 0; round < rounds; ++round) {
-            ends[round][0] = state_;
-            for (int i = 1; i < SILENT; ++i) {
-                const auto& candidates = lookback_->candidates(i - 1);
-                ends[round][i] = candidates[std::min(round, candidates.size() - 1)];
-            }
+            for (int i = 0; i < SILENT; ++i) ends[round][i] = starts(i)[std::min(round, starts(i).size() - 1)];
             walk<SILENT>(silent, groups, steps, ends[round], nullptr);
         }
-        states[1] = ends[0][0];
-        for (int i = 1; i < SILENT; ++i) {
-            const auto& candidates = lookback_->candidates(i - 1);
-            states[i + 1] = ends[std::find(candidates.begin(), candidates.end(), State(states[i])) - candidates.begin()][i];
+        for (int i = 0; i < SILENT; ++i) {
+            const auto which = std::find(starts(i).begin(), starts(i).end(), State(states[i])) - starts(i).begin();
+            states[i + 1] = ends[which][i];
         }
     }
+
+    // The candidates at the beginning of a piece.
+    const std::vector<State>& starts(int piece) const { return piece ? lookback_->candidates(piece - 1) : known_; }
 
     const Letter* group(const Letter* letters, int64_t count, int64_t pack) {
         return grouped(letters, count, program_.symbols, pack, groups_.data());
@@ -197,6 +195,7 @@ class Run {
     uint8_t* out_;
     std::vector<Letter> groups_;
     std::unique_ptr<Lookback<State>> lookback_;
+    std::vector<State> known_;
     int64_t pause_ = 0, next_pause_ = 1;
 };
 

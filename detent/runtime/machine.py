@@ -8,7 +8,6 @@ states after every symbol, what is said at every symbol. All in numbers; `speak`
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ import numpy as np
 from detent.automata import Mealy, Moore, Semiautomaton
 from detent.automata.running import Ints
 from detent.errors import InvalidMachine
+from detent.runtime.about import About, plain_data
 from detent.runtime.alphabet import Alphabet, Word
 from detent.runtime.batches import Words, answer
 from detent.runtime.heads import Heads, states_of
@@ -45,7 +45,7 @@ class Machine:
     automaton: Moore | Mealy
     heads: Heads | None = None
     """Small machines side by side that carry the state; run instead where that is cheaper."""
-    about: Mapping[str, Any] = field(default_factory=dict)
+    about: About = field(default_factory=dict)
     """Where it comes from: anything that JSON can hold."""
     _states_of: Ints | None = field(default=None, init=False)
 
@@ -58,9 +58,7 @@ class Machine:
             object.__setattr__(self, "_states_of", told)
 
     @classmethod
-    def of(
-        cls, automaton: Semiautomaton, *, heads: Heads | None = None, about: Mapping[str, Any] | None = None
-    ) -> Machine:
+    def of(cls, automaton: Semiautomaton, *, heads: Heads | None = None, about: About | None = None) -> Machine:
         """The machine of an automaton; a semiautomaton begins in its first state and says its states."""
         if isinstance(automaton, Moore | Mealy):
             return cls(automaton=automaton, heads=heads, about=about or {})
@@ -74,7 +72,7 @@ class Machine:
         symbols: Sequence[str],
         outputs: Sequence[str],
         readout: Ints,
-        about: Mapping[str, Any] | None = None,
+        about: About | None = None,
     ) -> Machine:
         """The joint machine of heads, reading out `heads.joint` (n tuples of indices).
 
@@ -209,13 +207,3 @@ class Machine:
     def __repr__(self) -> str:
         heads = "" if self.heads is None else f", heads of {' '.join(map(str, self.heads.sizes))}"
         return f"Machine({self.n_states} states, {self.n_symbols} symbols{heads}; {self.strategy})"
-
-
-def plain_data(about: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata as JSON gives it back; refused when it cannot hold it."""
-    try:
-        text = json.dumps(dict(about), allow_nan=False, ensure_ascii=False)
-        text.encode()
-        return dict(json.loads(text))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidMachine(f"what is said about a machine is plain data for JSON: {error}.") from None

@@ -7,9 +7,7 @@ allocated before it is known that the file is long enough to fill it.
 from __future__ import annotations
 
 import hashlib
-import json
 import struct
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ import numpy as np
 from detent.automata import Mealy, Moore
 from detent.automata.running import Ints, smallest_dtype
 from detent.errors import BrokenFile, InvalidMachine
+from detent.runtime.about import from_text, to_text
 from detent.runtime.heads import Heads
 from detent.runtime.machine import Machine
 
@@ -44,7 +43,7 @@ def to_bytes(machine: Machine) -> bytes:
     if heads is not None:
         for start, table in zip(heads.starts, heads.tables, strict=True):
             parts += [struct.pack("<2I", table.shape[1], start), _table(table, table.shape[1])]
-    parts.append(_text(json.dumps(machine.about, ensure_ascii=False, separators=(",", ":")) if machine.about else ""))
+    parts.append(_text(to_text(machine.about)))
     body = b"".join(parts)
     return body + hashlib.sha256(body).digest()
 
@@ -74,7 +73,7 @@ def from_bytes(content: bytes, source: str) -> Machine:
     reading.finish()
     try:
         joined = None if heads is None else Heads(tuple(t for t, _ in heads), tuple(s for _, s in heads))
-        return Machine.of(KINDS[kind](**fields), heads=joined, about=_about(about, reading))
+        return Machine.of(KINDS[kind](**fields), heads=joined, about=from_text(about))
     except InvalidMachine as error:
         raise reading.error(str(error)) from None
 
@@ -133,31 +132,6 @@ class _Reading:
             raise self.error(f"it goes on for {extra} bytes after the machine.")
         if hashlib.sha256(self.content[:-DIGEST]).digest() != self.content[-DIGEST:]:
             raise self.error("its SHA-256 is not that of its content; it was damaged or changed.")
-
-
-def _about(text: str, reading: _Reading) -> dict[str, Any]:
-    def constant(name: str) -> None:
-        raise ValueError(f"{name} is not a number")
-
-    def unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-        entries: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in entries:
-                raise ValueError(f"{key!r} came twice")
-            entries[key] = value
-        return entries
-
-    if not text:
-        return {}
-    try:
-        about = json.loads(text, parse_constant=constant, object_pairs_hook=unique)
-    except RecursionError:
-        raise reading.error("its metadata is nested too deep.") from None
-    except ValueError as error:
-        raise reading.error(f"its metadata is not JSON: {error}.") from None
-    if not isinstance(about, dict) or not about:
-        raise reading.error("its metadata is no JSON object with something in it.")
-    return about
 
 
 def _text(text: str) -> bytes:

@@ -29,10 +29,8 @@ def loop(z: Tensor, s: Tensor, h: Tensor, resets: Tensor | None, n: int, home: i
     for t in range(z.shape[1]):
         if resets is not None:
             h = torch.where(resets[:, t, None], values(torch.tensor(home), n, h.dtype), h)
-        if n == 2:
-            h = z[:, t] * s[:, t] + (1 - z[:, t]) * h
-        else:
-            h = (h + z[:, t] * s[:, t]).clamp(-(n // 2), n // 2)
+        push = z[:, t] * s[:, t]
+        h = push + (1 - z[:, t]) * h if n == 2 else (h + push).clamp(-(n // 2), n // 2)
         path.append(h)
     return torch.stack(path, dim=1) if path else z.new_empty(z.shape)
 

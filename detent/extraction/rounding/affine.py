@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from detent.extraction.rounding.balls import Ball, Floats, above, length, spectral
+from detent.extraction.rounding.balls import Ball, Floats, above, length, product, spectral
 from detent.extraction.rounding.formats import OURS, Arithmetic, Format
 
 Entries = tuple[Floats, Floats]
@@ -33,7 +33,7 @@ class Affine:
     """e."""
 
     def __call__(self, x: Floats) -> Floats:
-        return x @ self.weight.T + self.bias
+        return product(x, self.weight.T) + self.bias
 
     @cached_property
     def absolute(self) -> Floats:
@@ -60,7 +60,7 @@ class Affine:
         `stores` counts roundings of the result: of the product, and of its sum with the bias.
         """
         n, off = self.weight.shape[1], self.rows * x.rad[:, None]
-        reach = above(np.abs(x.mid) @ self.absolute.T + off + np.abs(self.bias), n)
+        reach = above(product(np.abs(x.mid), self.absolute.T) + off + np.abs(self.bias), n)
         partial = above(reach + np.abs(y) + off) / 2.0
         errors = of_sum(n + 1, partial, reach, arithmetic) + of_sum(n + 1, partial, reach, OURS)
         errors = errors + overflow(reach + errors, arithmetic.inner)

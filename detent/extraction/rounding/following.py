@@ -8,26 +8,15 @@ layer has moved to. A *window* is the numbers of the last k inputs, the newest l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from detent.automata.running import Ints
 from detent.extraction.rounding.affine import Entries
 from detent.extraction.rounding.balls import Ball
+from detent.extraction.rounding.batches import each
 from detent.extraction.rounding.formats import Arithmetic
 from detent.extraction.rounding.network import Stages
 from detent.models import Backbone
-
-AT_ONCE = 1 << 22
-"""Entries of Jacobians, or logits, that are held at a time."""
-
-
-def batches(rows: Ints, width: int) -> Iterator[Ints]:
-    """At least one batch, so that nothing in gives nothing out of the right shape."""
-    at_once = max(1, AT_ONCE // width)
-    for begin in range(0, max(1, len(rows)), at_once):
-        yield rows[begin : begin + at_once]
 
 
 class Followed:
@@ -36,12 +25,12 @@ class Followed:
     def __init__(self, model: Backbone, arithmetic: Arithmetic, tokens: Ints) -> None:
         self.stages = Stages(model, arithmetic)
         self.jacobian = self.stages.encoder.gate.weight.size
-        encoded = [self.stages.encode(some) for some in batches(tokens, self.jacobian)]
+        encoded = each(self.stages.encode, tokens, self.jacobian)
         self.streams = [Ball.joined(encoded)] + [Ball.points(np.zeros((0, model.width)))] * (len(model.layers) - 1)
 
     def enter(self, layer: int, inputs: Ints) -> None:
         """R (1 + r): inputs of a layer above the first."""
-        above = [self.above(layer - 1, some) for some in batches(inputs, self.jacobian)]
+        above = each(lambda some: self.above(layer - 1, some), inputs, self.jacobian)
         self.streams[layer] = Ball.joined([self.streams[layer], *above])
 
     def logits(self, layer: int, windows: Ints) -> Entries:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from detent.extraction.rounding.affine import Affine, overflow, stored
-from detent.extraction.rounding.balls import Ball, Floats, above, length, spectral
+from detent.extraction.rounding.balls import Ball, Floats, above, length, narrow, product, spectral
 from detent.extraction.rounding.formats import OURS, Arithmetic
 
 STEEPEST = 1.1
@@ -115,13 +115,13 @@ class Gated:
 
     def _gain(self, s: Silu, u: Floats) -> Floats:
         """R: no smaller than the norm of J = D (s U + s' u G); in float32, a norm needs few digits, and its error."""
-        (h, m), rows = self.gate.weight.shape, len(u)
-        single = np.float32
-        value, slope = s.value.T.astype(single), (s.slope * u).T.astype(single)
-        change = value[:, :, None] * self.up.weight.astype(single)[:, None, :]
-        change += slope[:, :, None] * self.gate.weight.astype(single)[:, None, :]
-        jacobian = (self.down.weight.astype(single) @ change.reshape(h, rows * m)).reshape(-1, rows, m).swapaxes(0, 1)
+        (h, m), rows, kind = self.gate.weight.shape, len(u), narrow()
+        value, slope = s.value.T.astype(kind)[:, :, None], (s.slope * u).T.astype(kind)[:, :, None]
+        change = value * self.up.weight.astype(kind)[:, None, :]
+        change += slope * self.gate.weight.astype(kind)[:, None, :]
+        jacobian = product(self.down.weight.astype(kind), change.reshape(h, rows * m)).reshape(-1, rows, m)
         sizes = length(s.value * self.up.rows) + length(s.steep * u * self.gate.rows)
-        lost = (h + 8) * 2.0**-23 * self.down.frobenius * sizes
+        lost = (h + 8) * float(np.finfo(kind).eps) * self.down.frobenius * sizes
         under = 1.0 + self.up.frobenius + self.gate.frobenius + sizes
-        return above(spectral(jacobian, SQUARINGS) + lost + 2.0**-100 * h * m * (1.0 + self.down.frobenius) * under)
+        lost = lost + 2.0**-100 * h * m * (1.0 + self.down.frobenius) * under
+        return above(spectral(jacobian.swapaxes(0, 1), SQUARINGS) + lost)

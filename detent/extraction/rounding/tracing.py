@@ -8,7 +8,7 @@ in the format is off from the real one by no more than the distance of the two m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +19,8 @@ from detent.errors import unknown
 from detent.extraction.choices import Choices
 from detent.extraction.rounding.affine import Entries
 from detent.extraction.rounding.balls import Floats, above
-from detent.extraction.rounding.following import Followed, batches
+from detent.extraction.rounding.batches import each
+from detent.extraction.rounding.following import Followed
 from detent.extraction.rounding.formats import ASSUMED, EXACT, FORMATS, Assumptions
 from detent.models import Backbone
 
@@ -37,6 +38,10 @@ class Bounded(NamedTuple):
         with np.errstate(all="ignore"):
             errors = above(np.abs(computed[0] - real[0]) + real[1] + computed[1])
         return cls(real[0], errors)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Bounded]) -> Bounded:
+        return cls(np.concatenate([part.theta for part in parts]), np.concatenate([part.errors for part in parts]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,38 +96,43 @@ class Traced:
 
     def logits(self, layer: int, windows: Ints) -> tuple[Bounded, ...]:
         """For every head R d d: entry [j, k] scores the move from index k to index j."""
-        whole = Bounded.between(self.real.logits(layer, windows), self.computed.logits(layer, windows))
-        ends = np.cumsum([d * d for d in self.heads[layer]])
-        return tuple(
-            Bounded(*(array[:, end - d * d : end].reshape(-1, d, d).swapaxes(1, 2) for array in whole))
-            for d, end in zip(self.heads[layer], ends, strict=True)
-        )
+        parts = each(lambda some: self._moves(layer, some), windows, self._entries(layer))
+        return tuple(Bounded.joined(head) for head in zip(*parts, strict=True))
 
     def tables(self, layer: int, windows: Ints) -> Decided:
         """R S: where the block sends every index of every head."""
-        entries = sum(d * d for d in self.heads[layer])
-        return Decided.joined(
-            [
-                Decided.joined([Decided.by(columns(head)) for head in self.logits(layer, some)], axis=1)
-                for some in batches(windows, entries)
-            ]
-        )
 
-    def read_out(self, inputs: Ints) -> Iterator[tuple[Bounded, Bounded | None]]:
-        """Logits of the labels, and of the answers if there are any, batch by batch; rows as for `enter`."""
-        for some in batches(inputs, max(self.real.jacobian, self.real.stages.readout.weight.shape[0])):
-            (labels, answers), (said, answered) = self.real.read_out(some), self.computed.read_out(some)
-            both = None if answers is None or answered is None else Bounded.between(answers, answered)
-            yield Bounded.between(labels, said), both
+        def decide(some: Ints) -> Decided:
+            return Decided.joined([Decided.by(columns(head)) for head in self._moves(layer, some)], axis=1)
+
+        return Decided.joined(each(decide, windows, self._entries(layer)))
+
+    def read_out(self, inputs: Ints) -> tuple[Bounded, Bounded | None]:
+        """R n: logits of the labels, and of the answers if there are any; rows as for `enter`, above the last layer."""
+        (labels, answers), (said, answered) = self.real.read_out(inputs), self.computed.read_out(inputs)
+        both = None if answers is None or answered is None else Bounded.between(answers, answered)
+        return Bounded.between(labels, said), both
 
     def labels(self, inputs: Ints) -> tuple[Decided, Decided | None]:
         """R: what the read-outs choose."""
-        labels, answers = [], []
-        for label, answer in self.read_out(inputs):
-            labels.append(Decided.by(label))
-            if answer is not None:
-                answers.append(Decided.by(answer))
-        return Decided.joined(labels), Decided.joined(answers) if answers else None
+
+        def decide(some: Ints) -> list[Decided]:
+            return [Decided.by(part) for part in self.read_out(some) if part is not None]
+
+        n = len(self.real.stages.readout.bias)
+        said, *answered = zip(*each(decide, inputs, max(n, self.real.jacobian)), strict=True)
+        return Decided.joined(said), Decided.joined(answered[0]) if answered else None
+
+    def _moves(self, layer: int, windows: Ints) -> list[Bounded]:
+        whole = Bounded.between(self.real.logits(layer, windows), self.computed.logits(layer, windows))
+        ends = np.cumsum([d * d for d in self.heads[layer]])
+        return [
+            Bounded(*(array[:, end - d * d : end].reshape(-1, d, d).swapaxes(1, 2) for array in whole))
+            for d, end in zip(self.heads[layer], ends, strict=True)
+        ]
+
+    def _entries(self, layer: int) -> int:
+        return sum(d * d for d in self.heads[layer])
 
 
 def columns(head: Bounded) -> Bounded:

@@ -37,8 +37,7 @@ def bounded(width, format, assumptions=None):
     """(logits, their bounds, labels, their bounds)."""
     model, rows, _ = known(width)
     found = bounds(model, format, assumptions=assumptions)
-    (labels, _), *more = found.traced.read_out(rows)
-    assert not more
+    labels, _ = found.traced.read_out(rows)
     return flat(found.theta), flat(found.logits), *labels
 
 
@@ -174,7 +173,7 @@ def test_at_full_width(format):
     """No oracle of fifty digits here; theta, which was held to it above, takes its place."""
     model = build(128, ((5, 3),), symbols=3, labels=40)
     rows, found = rows_of(model, 8), bounds(model, format)
-    (labels, _), *_ = found.traced.read_out(rows)
+    labels, _ = found.traced.read_out(rows)
     for machine in machines(format, seed=2):
         moves, said = Network(model, machine).one_layer(TOKENS, rows)
         assert (np.abs(moves - flat(found.theta)) <= flat(found.logits)).all()

@@ -7,7 +7,7 @@ import pytest
 
 from detent.extraction.network import Evaluated
 from detent.extraction.rounding import Traced
-from detent.extraction.rounding import following as following_module
+from detent.extraction.rounding import batches as batching
 from tests.extraction.rounding.examples import build, flat
 from tests.extraction.rounding.machines import MOMENTS, ORDERS, Machine, Network
 from tests.extraction.rounding.real import Real
@@ -68,7 +68,7 @@ def stack():
 def test_no_machine_leaves_the_bounds_of_a_stack(stack, format):
     model, real = stack
     traced, draw = traced_of(model, format), np.random.default_rng(0)
-    (labels, answers), *_ = traced.read_out(READS)
+    labels, answers = traced.read_out(READS)
     found = [traced.logits(layer, windows(layer)) for layer in (0, 1)]
     theta = [flat([head.theta for head in heads]) for heads in found] + [labels.theta]
     errors = [flat([head.errors for head in heads]) for heads in found] + [labels.errors]
@@ -107,7 +107,7 @@ def test_choices_are_those_of_the_network_that_is_explored(stack):
 def test_batches_of_any_size_give_the_same(stack, monkeypatch):
     model, _ = stack
     whole = traced_of(model, "float32")
-    monkeypatch.setattr(following_module, "AT_ONCE", 1)
+    monkeypatch.setattr(batching, "AT_ONCE", 1)
     parts = traced_of(model, "float32")
     for one, other in zip(whole.labels(READS), parts.labels(READS), strict=True):
         assert np.array_equal(one.best, other.best)

@@ -61,7 +61,7 @@ class Affine:
         """
         n, off = self.weight.shape[1], self.rows * x.rad[:, None]
         reach = above(product(np.abs(x.mid), self.absolute.T) + off + np.abs(self.bias), n)
-        partial = above(reach + np.abs(y) + off) / 2.0
+        partial = above(reach + np.abs(y) + off, n) / 2.0
         errors = of_sum(n + 1, partial, reach, arithmetic) + of_sum(n + 1, partial, reach, OURS)
         errors = errors + overflow(reach + errors, arithmetic.inner)
         for _ in range(stores):

@@ -65,6 +65,37 @@ def silu(x: Ball, off: Floats, arithmetic: Arithmetic) -> Ball:
 
 
 @dataclass(frozen=True, eq=False)
+class _Change:
+    """A linear map at midpoints, and how far what is computed may be from it."""
+
+    mid: Floats
+    error: Floats
+    """Of computing it, entry by entry."""
+    off: Floats
+    """Of that and of its input."""
+    length: Floats
+    """R: the Euclidean norm of all of it."""
+
+    @classmethod
+    def of(cls, affine: Affine, x: Ball, arithmetic: Arithmetic) -> _Change:
+        mid = affine(x.mid)
+        error = affine.errors(x, mid, arithmetic)
+        return cls(mid, error, above(affine.rows * x.rad[:, None] + error), above(affine.norm * x.rad + length(error)))
+
+
+def _errors(s: Silu, g: _Change, u: _Change, arithmetic: Arithmetic) -> Floats:
+    """R h: how far s(g) u as computed may be from its linear change, entry by entry, second order left out."""
+    of_silu = s.errors(above(np.abs(g.mid) + g.off), arithmetic)
+    reach = above((np.abs(s.value) + s.moved + of_silu) * (np.abs(u.mid) + u.off))
+    rounding = (arithmetic.gamma(1) + OURS.gamma(1)) * reach + arithmetic.inner.tiny
+    rounding = rounding + stored(reach + rounding, arithmetic)
+    linear = np.abs(s.value) * u.error + s.steep * np.abs(u.mid) * g.error
+    # our own value and slope are not the real ones
+    ours = OURS.silu * 4.0 * (np.abs(s.value) * u.off + s.steep * np.abs(u.mid) * g.off)
+    return above(linear + ours + of_silu * (np.abs(u.mid) + u.off) + rounding)
+
+
+@dataclass(frozen=True, eq=False)
 class Gated:
     """A gated MLP."""
 
@@ -74,44 +105,20 @@ class Gated:
 
     def apply(self, x: Ball, arithmetic: Arithmetic, *, sharp: bool) -> Ball:
         """With `sharp`, the norm of every row's Jacobian is taken; without, the product of norms."""
-        g, u = self.gate(x.mid), self.up(x.mid)
-        g_error, u_error = self.gate.errors(x, g, arithmetic), self.up.errors(x, u, arithmetic)
-        g_off = above(self.gate.rows * x.rad[:, None] + g_error)
-        u_off = above(self.up.rows * x.rad[:, None] + u_error)
-        s = Silu.at(g, g_off)
-        hidden = s.value * u
-        off = self._errors(s, g, u, (g_error, u_error), (g_off, u_off), arithmetic)
-        curved = 0.25 * (g_off * np.abs(u)).max(-1) * (self.gate.norm * x.rad + length(g_error))
-        curved = curved + s.moved.max(-1) * (self.up.norm * x.rad + length(u_error))
-        rest = above(length(off) + curved)
-        through = self._hidden_gain(s, u)
+        g, u = _Change.of(self.gate, x, arithmetic), _Change.of(self.up, x, arithmetic)
+        s = Silu.at(g.mid, g.off)
+        curved = 0.25 * (g.off * np.abs(u.mid)).max(-1) * g.length + s.moved.max(-1) * u.length
+        rest = above(length(_errors(s, g, u, arithmetic)) + curved)
+        through = above(
+            np.abs(s.value).max(-1) * self.up.norm + (s.steep * np.abs(u.mid)).max(-1) * self.gate.norm
+        )  # fmt: skip
+        hidden = s.value * u.mid
         y = self.down(hidden)
         local = length(self.down.errors(Ball(hidden, above(through * x.rad + rest)), y, arithmetic))
         gain = self.down.norm * through
         if sharp and x.rad.any():
-            gain = np.minimum(gain, self._gain(s, u))
+            gain = np.minimum(gain, self._gain(s, u.mid))
         return Ball.around(y, gain * x.rad + self.down.norm * rest + local)
-
-    def _errors(
-        self, s: Silu, g: Floats, u: Floats, errors: tuple[Floats, Floats], off: tuple[Floats, Floats],
-        arithmetic: Arithmetic,
-    ) -> Floats:  # fmt: skip
-        """R h: what is added to the linear change, entry by entry, up to second order."""
-        (g_error, u_error), (g_off, u_off) = errors, off
-        of_silu = s.errors(above(np.abs(g) + g_off), arithmetic)
-        reach = above((np.abs(s.value) + s.moved + of_silu) * (np.abs(u) + u_off))
-        rounding = (arithmetic.gamma(1) + OURS.gamma(1)) * reach + arithmetic.inner.tiny
-        rounding = rounding + stored(reach + rounding, arithmetic)
-        linear = np.abs(s.value) * u_error + s.steep * np.abs(u) * g_error
-        # our own value and slope are not the real ones
-        ours = OURS.silu * 4.0 * (np.abs(s.value) * u_off + s.steep * np.abs(u) * g_off)
-        return above(linear + ours + of_silu * (np.abs(u) + u_off) + rounding)
-
-    def _hidden_gain(self, s: Silu, u: Floats) -> Floats:
-        """R: no smaller than the norm of the linear change of the hidden layer, by norms of its factors."""
-        return above(
-            np.abs(s.value).max(-1) * self.up.norm + (s.steep * np.abs(u)).max(-1) * self.gate.norm
-        )  # fmt: skip
 
     def _gain(self, s: Silu, u: Floats) -> Floats:
         """R: no smaller than the norm of J = D (s U + s' u G); in float32, a norm needs few digits, and its error."""

@@ -48,8 +48,9 @@ class Normalising:
         sigma = below(np.sqrt(below(variance) - np.minimum(above(lost), below(variance)) + self.epsilon))
         least = np.maximum(below(sigma - above(x.rad / np.sqrt(m))), below(np.sqrt(np.float64(self.epsilon))))
         moved = np.minimum(above(x.rad / np.sqrt(sigma * least)), above(np.float64(2.0 * np.sqrt(m))))
-        scaled = above(length(f * self.gain) + self.largest * moved)  # of g f, for x in the ball
-        error = self._error(x.size, least, scaled, OURS) + self._error(x.size, least, scaled, arithmetic)
+        error = self._error(x.size, least, above(np.full(len(x), self.largest * np.sqrt(m))), OURS)
+        scaled = above(length(f * self.gain) + self.largest * moved + error)  # of g f, for x in the ball
+        error = error + self._error(x.size, least, scaled, arithmetic)
         reach = above(length(y) + self.largest * moved + error)
         error = error + stored(reach, arithmetic) + m * arithmetic.tiny
         return Ball.around(y, self.largest * moved + error)

@@ -20,9 +20,11 @@ import numpy as np
 from detent.automata.running import Bools, Ints
 from detent.errors import InvalidInput
 from detent.extraction.rounding.balls import Floats
-from detent.extraction.rounding.formats import FORMATS, Assumptions
+from detent.extraction.rounding.formats import Assumptions
 from detent.extraction.rounding.tracing import Bounded, Decided, Traced, columns
 from detent.models import Backbone
+
+COARSEST_FIRST = ("bfloat16", "float16", "float32")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +68,11 @@ class RoundingBounds:
         return self.traced.labels(self._checked(rows))[0]
 
     def _checked(self, rows: Ints) -> Ints:
-        rows = np.asarray(rows)
-        sizes = (len(self.theta[0]), *self.traced.heads[0])
-        if rows.ndim != 2 or rows.shape[1] != len(sizes) or not ((rows >= 0) & (rows < sizes)).all():
+        rows, sizes = np.asarray(rows), (len(self.theta[0]), *self.traced.heads[0])
+        whole = np.issubdtype(rows.dtype, np.integer)
+        if rows.shape[1:] != (len(sizes),) or not (whole and ((rows >= 0) & (rows < sizes)).all()):
             raise InvalidInput(
-                f"a row is a symbol and an index of every head, below {sizes}; got an array of shape {rows.shape}."
+                f"a row is a symbol and an index of every head, below {sizes}; got {rows.dtype} of shape {rows.shape}."
             )
         return rows
 
@@ -98,8 +100,8 @@ def coarsest(
     model: Backbone, rows: Ints, *, symbols: int | None = None, used: Sequence[Bools] | None = None
 ) -> str | None:
     """The coarsest of bfloat16, float16 and float32 in which tables and the labels of these rows are proved."""
-    for format in reversed(FORMATS):
+    for format in COARSEST_FIRST:
         found = bounds(model, format, symbols=symbols)
-        if format != "float64" and found.holds(used) and bool(found.readout(rows).proved.all()):
+        if found.holds(used) and bool(found.readout(rows).proved.all()):
             return format
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -27,7 +28,7 @@ class Reader:
         kept = parameter.detach()
         if self.format.name != "real":
             kept = kept.to(getattr(torch, self.format.name))
-        return kept.to("cpu", torch.float64).numpy()
+        return np.array(kept.to("cpu", torch.float64).numpy())
 
     def affine(self, linear: nn.Linear) -> Affine:
         return Affine(self.array(linear.weight), self.array(linear.bias))

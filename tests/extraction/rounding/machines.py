@@ -98,12 +98,12 @@ class Machine:
             unit = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}[
                 self.format if self.same else "float32"
             ]
-            off = self.generator.choice([-1.0, 1.0], np.shape(x)) * ulps * unit
+            off = self.generator.choice([-1.0, 1.0], np.shape(x)) * 2.0 * ulps * unit
             return self.inner(np.asarray(x, np.float64) * (1.0 + off))
 
     def silu(self, x):
         with np.errstate(over="ignore"):
-            e = self.erring(np.exp(-x.astype(np.float64)), 7.0)
+            e = self.erring(np.exp(-x.astype(np.float64)), 31.0)
         return self.store(self.erring(x / self.inner(np.float32(1.0) + e).astype(np.float64), 1.5))
 
     def norm(self, gain, bias, epsilon, x):

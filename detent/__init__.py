@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from detent.automata import Moore as Moore
     from detent.automata import Semiautomaton as Semiautomaton
     from detent.automata import read_machine as read_machine
+    from detent.certification import certify as certify
+    from detent.extraction import extract as extract
     from detent.layers import NFSM as NFSM
     from detent.tasks import task as task
 
@@ -20,6 +22,8 @@ _ROOM = {
     "Moore": "automata",
     "NFSM": "layers",
     "Semiautomaton": "automata",
+    "certify": "certification",
+    "extract": "extraction",
     "read_machine": "automata",
     "task": "tasks",
 }

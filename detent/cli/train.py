@@ -1,4 +1,4 @@
-"""`detent train`: learn a task, read the machine out of the network, and compare it with the target on all words."""
+"""`detent train`: learn a task, read the machine out of the network, and certify it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from detent.cli.output import AsJson, console, print_json
 from detent.errors import InvalidConfig
 
 if TYPE_CHECKING:
+    from detent.certification import Certificate
     from detent.recipes import Run
 
 
@@ -25,10 +26,10 @@ def train(
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="Where the run goes.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn a task, read the machine out of the network, and compare it with the target on all words.
+    """Learn a task, read the machine out of the network, and certify that it is the target on every word.
 
-    Leaves a folder with the plan, the weights, the history and the machine. Exit code 0 when the machine is the target,
-    1 when it is not, with a shortest word on which they differ.
+    Leaves a folder with the plan, the weights, the history, the machine and the certificate, for `detent check`. Exit
+    code 0 when it is certified, 1 when it is not, with a shortest word on which they differ.
 
     Examples:
 
@@ -53,8 +54,11 @@ def train(
             show(row)
 
         run = learn(plan, watch)
-    finish(folder, run)
-    print_json(_row(run, folder)) if as_json else print(*_sentences(run, folder), sep="\n")
+    certificate = finish(folder, run)
+    if as_json:
+        print_json(_row(run, certificate, folder))
+    else:
+        print(*_sentences(run, certificate, folder), sep="\n")
     raise typer.Exit(0 if run.certified else 1)
 
 
@@ -67,24 +71,21 @@ def _sizes(heads: str | None) -> tuple[int, ...] | None:
         raise InvalidConfig(f"heads are numbers with commas between them, such as 4,3,2; got {heads!r}.") from None
 
 
-def _row(run: Run, folder: Path) -> dict[str, Any]:
+def _row(run: Run, certificate: Certificate | None, folder: Path) -> dict[str, Any]:
     return {
         "task": run.task.name, "recipe": run.plan.arm, "seed": run.plan.seed, "heads": list(run.heads),
-        "certified": run.certified, "wrong_word": None if run.wrong_word is None else list(run.wrong_word),
+        "certified": run.certified, "certificate": None if certificate is None else certificate.sha256,
+        "proved": [] if certificate is None else list(certificate.proved), "verdict": run.verdict.explain(),
         "steps": run.steps, "restarts": run.restarts, "seconds": round(run.seconds, 3),
         "weights": run.extracted.weights, "folder": str(folder),
     }  # fmt: skip
 
 
-def _sentences(run: Run, folder: Path) -> list[str]:
+def _sentences(run: Run, certificate: Certificate | None, folder: Path) -> list[str]:
     again = f", {run.restarts} restarts" if run.restarts else ""
     learned = f"{run.task.name}: heads {' '.join(map(str, run.heads))}, {run.steps} steps{again}, {run.seconds:.1f} s"
-    if run.wrong_word is None:
-        states = run.task.machine.n_states
-        verdict = f"the machine read out of the weights is the target, on every word of every length ({states} states)"
-    else:
-        verdict = f"the machine read out of the weights is NOT the target: they differ on {' '.join(run.wrong_word)!r}"
-    return [learned, verdict, f"kept in {folder}"]
+    said = run.verdict.explain() if certificate is None else certificate.summary()
+    return [learned, said, f"kept in {folder}"]
 
 
 class _live:

@@ -43,11 +43,14 @@ def main() -> None:
             if _key(wanted) in done:
                 continue
             run = train(Plan(task=name, seed=seed, heads=heads, arm=asked.recipe))
+            certificate = run.certificate() if run.certified else None
             row = {
                 **wanted, "heads": list(run.heads), "certified": run.certified, "steps": run.steps,
                 "restarts": run.restarts, "seconds": round(run.seconds, 3), "threads": torch.get_num_threads(),
                 "joint_indices": run.extracted.joint_indices, "reached": len(run.extracted.reached),
-                "states": run.task.machine.n_states, "weights": run.extracted.weights, **records.stamp(),
+                "states": run.task.machine.n_states, "weights": run.extracted.weights,
+                "certificate": None if certificate is None else certificate.sha256,
+                "proved": [] if certificate is None else list(certificate.proved), **records.stamp(),
             }  # fmt: skip
             records.append(asked.rows, row)
             verdict = "certified" if run.certified else "NOT certified"

@@ -13,6 +13,7 @@ from safetensors.torch import save as to_bytes
 
 from detent import records
 from detent.automata import minimize, write_machine
+from detent.certification import Certificate
 from detent.errors import BrokenFile, InvalidConfig
 from detent.layers import NFSM
 from detent.models import Backbone
@@ -20,7 +21,8 @@ from detent.recipes.learning import Row, Run, Watcher
 from detent.recipes.plan import Plan
 from detent.tasks import task
 
-CONFIG, WEIGHTS, HISTORY, MACHINE = "config.json", "model.safetensors", "history.jsonl", "machine.json"
+CONFIG, WEIGHTS, HISTORY = "config.json", "model.safetensors", "history.jsonl"
+MACHINE, CERTIFICATE = "machine.json", "certificate.json"
 
 
 def prepare(folder: Path, plan: Plan) -> Watcher:
@@ -36,8 +38,8 @@ def prepare(folder: Path, plan: Plan) -> Watcher:
     return note
 
 
-def finish(folder: Path, run: Run) -> None:
-    """Write what the run ended with."""
+def finish(folder: Path, run: Run) -> Certificate | None:
+    """Write what the run ended with; its certificate, if it has one."""
     weights = {name: tensor.detach().contiguous() for name, tensor in run.model.state_dict().items()}
     block = run.model.layers[0].block
     assert isinstance(block, NFSM)
@@ -48,6 +50,11 @@ def finish(folder: Path, run: Run) -> None:
     }
     records.write_atomically(folder / WEIGHTS, to_bytes(weights, described))
     write_machine(minimize(run.extracted.machine), folder / MACHINE)
+    if not run.certified:
+        return None
+    certificate = run.certificate()
+    certificate.write(folder / CERTIFICATE)
+    return certificate
 
 
 def load(folder: Path) -> tuple[Plan, Backbone]:

@@ -17,17 +17,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from detent.automata import Mealy, Moore, factor, separating_word
+from detent.automata import Mealy, Moore, factor
 from detent.automata.factoring.sizes import factor_into
 from detent.automata.running import Ints
+from detent.certification import Certificate, Verdict, certify
 from detent.errors import InvalidConfig
-from detent.extraction import Extracted, extract
+from detent.extraction import Extracted, extract, rounding_errors
 from detent.layers import NFSM
 from detent.models import Backbone
 from detent.recipes.plan import Plan
 from detent.tasks import Task, task
 from detent.training import Anchor, Anchored, Codes, Tracking, find_codes, observe
 from detent.training.phases import Phase
+
+FORMATS = ("float32", "float16", "bfloat16")
+"""From fine to coarse."""
 
 Row = dict[str, Any]
 Watcher = Callable[[Row], None]
@@ -41,8 +45,9 @@ class Run:
     task: Task
     model: Backbone
     extracted: Extracted
-    wrong_word: tuple[str, ...] | None
-    """A shortest word on which the machine read out of the network is wrong; None when there is none."""
+    """The machine read out of it."""
+    verdict: Verdict
+    """Whether that is the target; if not, a shortest word on which it goes wrong."""
     steps: int
     restarts: int
     seconds: float
@@ -50,7 +55,17 @@ class Run:
 
     @property
     def certified(self) -> bool:
-        return self.wrong_word is None
+        return bool(self.verdict)
+
+    def certificate(self) -> Certificate:
+        """What is proved of this network, with the rounding of every format down to the first that is too coarse."""
+        title, errors = f"{self.task.name}, {self.plan.arm}, seed {self.plan.seed}", {}
+        for name in FORMATS:
+            errors[name] = rounding_errors(self.model, self.extracted, name)
+            certificate = Certificate.of(self.extracted, self.verdict, name=title, rounding=errors)
+            if name not in certificate.proved:
+                break
+        return certificate
 
     @property
     def heads(self) -> tuple[int, ...]:
@@ -77,19 +92,16 @@ def train(plan: Plan, watch: Watcher | None = None) -> Run:
             torch.manual_seed(plan.again(attempt).seed)
             model, taken = _attempt(plan.again(attempt), speaker, note)
         steps += taken
-        read = extract(model.eval(), symbols=speaker.machine.symbols, labels=speaker.machine.states)
-        wrong = separating_word(read.machine, saying_states(speaker.machine))
-        if wrong is None:
+        read, verdict = judged(model, speaker)
+        if verdict:
             break
-    return Run(plan, speaker, model, read, wrong, steps, attempt, time.perf_counter() - begun, history)
+    return Run(plan, speaker, model, read, verdict, steps, attempt, time.perf_counter() - begun, history)
 
 
-def saying_states(machine: Moore | Mealy) -> Mealy:
-    """The machine that says its new state at every symbol: what a network trained on states should be."""
-    return Mealy(
-        symbols=machine.symbols, tables=machine.tables, states=machine.states, start=machine.start,
-        outputs=machine.states, readout=machine.tables,
-    )  # fmt: skip
+def judged(model: Backbone, speaker: Task) -> tuple[Extracted, Verdict]:
+    """The machine read out of a model, and whether it is the task's."""
+    read = extract(model.eval(), symbols=speaker.machine.symbols, labels=speaker.machine.states)
+    return read, certify(read, speaker.machine)
 
 
 def _attempt(plan: Plan, speaker: Task, note: Watcher) -> tuple[Backbone, int]:
@@ -153,13 +165,9 @@ def _judge(plan: Plan, speaker: Task, model: Backbone) -> Callable[[Row], bool] 
     """Whether to stop after a check: the machine is read out and right."""
     if plan.stop == "checks":
         return None
-    target = saying_states(speaker.machine)
 
     def certified(row: Row) -> bool:
-        if row["accuracy"] < 1.0:
-            return False
-        read = extract(model.eval(), symbols=speaker.machine.symbols, labels=speaker.machine.states)
-        return separating_word(read.machine, target) is None
+        return row["accuracy"] == 1.0 and bool(judged(model, speaker)[1])
 
     return certified
 

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from detent.automata import Moore, minimize, read_machine, separating_word, write_machine
+from detent.automata import Moore, minimize, read_machine, write_machine
 from detent.cli.app import run as command
 from detent.errors import BrokenFile, InvalidConfig, UnknownName
-from detent.extraction import extract
 from detent.recipes import Plan, train
 from detent.recipes.folder import finish, load, prepare
-from detent.recipes.learning import saying_states
+from detent.recipes.learning import judged
 from detent.tasks import task
 from detent.training import Settings
 
@@ -44,7 +43,7 @@ def one_thread():
 )
 def test_tasks_are_learned_and_the_machine_is_the_target(name, heads, arm):
     run = train(Plan(task=name, heads=heads, arm=arm, width=64))
-    assert run.certified, (run.wrong_word, run.history[-1])
+    assert run.certified, (run.verdict.explain(), run.history[-1])
     fresh = run.task.sample(8, 2000, np.random.default_rng(0))
     with torch.no_grad():
         said, _ = run.model(torch.from_numpy(fresh.inputs.astype(np.int64)))
@@ -74,10 +73,10 @@ def test_a_network_that_is_wrong_somewhere_is_told_where():
     block = run.model.layers[0].block
     with torch.no_grad():
         block.bias[0:3] += torch.tensor([0.0, 0.0, 1e4])  # head 0, from index 0: everything goes to 2
-    read = extract(run.model, symbols=run.task.machine.symbols, labels=run.task.machine.states)
-    wrong = separating_word(read.machine, saying_states(run.task.machine))
-    assert wrong is not None
-    assert 1 <= len(wrong) <= 3
+    _, verdict = judged(run.model, run.task)
+    assert not verdict
+    assert verdict.failure is not None
+    assert 1 <= len(verdict.failure.word) <= 3
 
 
 def test_the_papers_arm_stops_when_told_and_says_that_it_did_not_learn():
@@ -117,8 +116,13 @@ def test_the_verb_trains_and_says_so(tmp_path, monkeypatch, capsys):
     assert row["heads"] == [3, 2]
     folder = tmp_path / "runs" / "S3-5-default"
     assert sorted(path.name for path in folder.iterdir()) == [
-        "config.json", "history.jsonl", "machine.json", "model.safetensors",
+        "certificate.json", "config.json", "history.jsonl", "machine.json", "model.safetensors",
     ]  # fmt: skip
+    assert command(["check", str(folder / "certificate.json")]) == 0
+    assert "float32" in capsys.readouterr().out
+    text = (folder / "certificate.json").read_text()
+    (folder / "certificate.json").write_text(text.replace('"start"', '"strat"', 1))
+    assert command(["check", str(folder / "certificate.json")]) in (1, 2)
     assert command(["train", "S3", "--seed", "5"]) == 2
     assert "holds a run already" in capsys.readouterr().err
 

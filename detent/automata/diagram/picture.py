@@ -14,9 +14,9 @@ from detent.automata.diagram.captions import LINE, colour_key, lines_below, writ
 from detent.automata.diagram.paint import Painter
 from detent.automata.diagram.scene import Scene, fits
 from detent.automata.diagram.tables import paint_tables
-from detent.records import write_atomically
 from detent.automata.machine import Semiautomaton
 from detent.errors import unknown
+from detent.records import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

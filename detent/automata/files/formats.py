@@ -12,9 +12,9 @@ from typing import NamedTuple
 from detent.automata.files import att, ba, dot, json_tables
 from detent.automata.files.carrying import check_carried
 from detent.automata.files.reading import DoubtfulReading, Kind, Missing, Reading
-from detent.records import write_atomically
 from detent.automata.machine import Semiautomaton
 from detent.errors import BrokenFile, InvalidMachine, unknown
+from detent.records import write_atomically
 
 
 class _Format(NamedTuple):

@@ -10,8 +10,8 @@ import pytest
 
 from detent.automata import Mealy, Moore, Semiautomaton, read_machine, write_machine
 from detent.automata.files import machine_text, parse_dot, parse_machine
-from detent.records import write_atomically
 from detent.errors import BrokenFile, InvalidConfig, InvalidMachine, UnknownName
+from detent.records import write_atomically
 
 DFA = Moore(symbols=("a", "b"), tables=[[0, 0], [1, 1]], outputs=("reject", "accept"), readout=[0, 1])
 

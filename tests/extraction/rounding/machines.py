@@ -36,6 +36,10 @@ class Machine:
     generator: np.random.Generator
     same: bool = False
     bias_apart: bool = False
+    exp: float = 31.0
+    """What functions err by on top of their rounding, in ulps."""
+    divide: float = 1.5
+    root: float = 3.0
 
     def store(self, x):
         return STORE[self.format](np.asarray(x, np.float32))
@@ -101,23 +105,28 @@ class Machine:
             off = self.generator.choice([-1.0, 1.0], np.shape(x)) * 2.0 * ulps * unit
             return self.inner(np.asarray(x, np.float64) * (1.0 + off))
 
+    def divided(self, x, by):
+        return self.erring(x / np.asarray(by, np.float64), self.divide)
+
     def silu(self, x):
         with np.errstate(over="ignore"):
-            e = self.erring(np.exp(-x.astype(np.float64)), 31.0)
-        return self.store(self.erring(x / self.inner(np.float32(1.0) + e).astype(np.float64), 1.5))
+            e = self.erring(np.exp(-x.astype(np.float64)), self.exp)
+        return self.store(self.divided(x, self.inner(np.float32(1.0) + e)))
 
     def norm(self, gain, bias, epsilon, x):
         m = np.float32(x.shape[-1])
-        mean = self.inner(self.total(x) / m)
+        mean = self.divided(self.total(x), m)
         if self.moments == "two passes":
             centred = self.inner(x - mean[..., None])
-            variance = self.inner(self.total(self.inner(centred * centred)) / m)
+            variance = self.divided(self.total(self.inner(centred * centred)), m)
         elif self.moments == "one pass":
-            square = self.inner(self.total(self.inner(x * x)) / m)
+            square = self.divided(self.total(self.inner(x * x)), m)
             variance = self.inner(square - self.inner(mean * mean))
         else:
             mean, variance = self.running(x)
-        root = self.erring(1.0 / np.sqrt(self.inner(variance + np.float32(epsilon)).astype(np.float64)), 3.0)[..., None]
+        root = self.erring(1.0 / np.sqrt(self.inner(variance + np.float32(epsilon)).astype(np.float64)), self.root)[
+            ..., None
+        ]
         if self.moments == "two passes":
             f = self.inner(self.inner(x - mean[..., None]) * root)
             return self.store(self.inner(self.inner(f * np.float32(gain)) + bias))

@@ -48,6 +48,19 @@ def test_no_order_of_summation_leaves_the_bound(format, order, n):
             assert off + abs(Fraction(float(y[i, j])) - real[i][j]) <= min(errors[i, j], wide[1][i, j])
 
 
+def test_sums_that_are_rounded_up_every_time_use_the_bound_up():
+    """1 and a little more than half of what fits behind it, again and again."""
+    for n in (50, 3000):
+        x = np.array([[1.0, *[2.0**-24 * (1 + 2.0**-12)] * n]])
+        affine = Affine(np.ones((1, n + 1)), np.zeros(1))
+        y, errors = affine.entries(Ball.points(x), ASSUMED["float32"].arithmetic("float32"))
+        computed = Machine("float32", "forwards", "two passes", np.random.default_rng(0)).affine(
+            np.ones((1, n + 1)), [0], x
+        )
+        off = float(np.abs(computed - y)[0, 0])
+        assert 0.9 * errors[0, 0] < off <= errors[0, 0]
+
+
 def test_our_own_rounding_is_within_the_bound_of_exact_arithmetic():
     draw = np.random.default_rng(4)
     affine, x = Affine(draw.normal(size=(5, 64)), draw.normal(size=5)), draw.normal(size=(6, 64))

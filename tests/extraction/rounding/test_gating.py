@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from detent.extraction.rounding import ASSUMED
+from detent.extraction.rounding import ASSUMED, Assumptions
 from detent.extraction.rounding.affine import Affine
 from detent.extraction.rounding.balls import Ball
 from detent.extraction.rounding.formats import EXACT
@@ -71,6 +71,26 @@ def test_points_of_a_ball_are_mapped_into_the_ball(rad):
     assert (np.max(moved, axis=0) <= sharp.rad).all()
     if rad < 1e-3:  # where first order is all there is, the norm of the Jacobian is nearly reached
         assert (np.max(moved, axis=0) >= sharp.rad / 1.4).all()
+
+
+def test_curvature_is_counted():
+    """At 0 the SiLU is x / 2 + x^2 / 4 and then less."""
+    one = np.ones((1, 1))
+    gated = Gated(Affine(one, np.zeros(1)), Affine(0 * one, np.ones(1)), Affine(one, np.zeros(1)))
+    for rad in (0.1, 1.0):
+        found = gated.apply(Ball(np.zeros((1, 1)), np.array([rad])), EXACT, sharp=True)
+        assert rad / (1 + np.exp(-rad)) <= found.rad[0] < 1.03 * (rad / 2 + rad**2 / 4)
+
+
+def test_exponentials_that_overflow():
+    x = np.linspace(-20, -11, 40).astype(np.float16).astype(np.float32)
+    arithmetic = Assumptions(inside="same").arithmetic("float16")
+    errors = Silu.at(x.astype(float), np.zeros(len(x))).errors(np.abs(x).astype(float), arithmetic)
+    machine = Machine("float16", "forwards", "two passes", np.random.default_rng(0), same=True)
+    with np.errstate(over="ignore"):
+        computed = machine.silu(x)
+    assert (computed == 0).any()
+    assert (np.abs(computed - x / (1 + np.exp(-x.astype(float)))) <= errors).all()
 
 
 def test_the_change_of_a_silu_within_a_ball():

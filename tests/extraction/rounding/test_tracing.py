@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from detent.extraction.network import Evaluated
-from detent.extraction.rounding import Traced
+from detent.extraction.rounding import Bounded, Traced
 from detent.extraction.rounding import batches as batching
 from tests.extraction.rounding.examples import build, flat
 from tests.extraction.rounding.machines import MOMENTS, ORDERS, Machine, Network
@@ -84,6 +84,13 @@ def test_no_machine_leaves_the_bounds_of_a_stack(stack, format):
             assert max(shares) <= 1
             largest.append(shares)
     assert np.max(largest, axis=0)[0] > 1 / 300
+
+
+def test_the_distance_of_the_two_networks_is_counted():
+    real, computed = (np.array([[1.0]]), np.array([[0.25]])), (np.array([[3.0]]), np.array([[0.5]]))
+    found = Bounded.between(real, computed)
+    assert found.theta == [[1.0]]
+    assert 2.75 <= found.errors[0, 0] < 2.7501
 
 
 def test_choices_are_those_of_the_network_that_is_explored(stack):

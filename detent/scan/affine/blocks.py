@@ -2,26 +2,29 @@
 
     B  sequences     L  length     R, T  rows and steps of a block
 
-What a recurrence reads at every step comes as streams, B L f each; what it shares over all steps as parameters. Step
-by step matrices and states, far larger than the streams, exist for one block at a time; of the states only those at
-block borders are kept, and the backward pass computes the rest again. A kernel (one of KERNELS) runs one block and
-pulls gradients back through it; steps whose streams are zero leave its state as it is.
+What a recurrence reads at every step comes as streams, B L f each; what it shares over all steps as parameters. The
+matrices and states of single steps, far larger than the streams, exist for one block (and thread) at a time; of the
+states only those at block borders are kept, and the backward pass computes the rest again. A kernel (one of KERNELS)
+runs one block and pulls gradients back through it; steps whose streams are zero leave its state as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from detent.scan.affine import aussm, mamba, pdssm
+from detent.scan.affine.crew import together
 from detent.scan.affine.room import Room
 from detent.scan.affine.sweep import STEPS
 
 CACHED, PARALLEL = 1 << 19, 1 << 26
 """Numbers of a block on a CPU, where they should stay near a core, and on a device that wants many at once."""
+CREWS = 8
+"""Groups of rows that can be worked on at the same time, if there are so many rows."""
 
 
 class Kernel(Protocol):
@@ -41,35 +44,41 @@ class Kernel(Protocol):
         """Gradients of the streams, the parameters and the start, from those of the output and the last state."""
 
 
-KERNELS: dict[str, Any] = {"mamba": mamba, "aussm": aussm, "pdssm": pdssm}
+KERNELS: dict[str, Kernel] = {"mamba": mamba, "aussm": aussm, "pdssm": pdssm}
 
 
 def block(B: int, L: int, numbers: int, device: torch.device) -> tuple[int, int]:
-    """(rows, steps) of a block, for states of so many numbers."""
+    """(rows, steps) of a block, for states of so many numbers; the same however many threads there are."""
     lanes = max(16, (CACHED if device.type == "cpu" else PARALLEL) // (STEPS * numbers))
-    chunks = max(1, min(max(4, lanes // max(B, 1)), -(-L // STEPS)))
-    return max(1, lanes // chunks), STEPS * chunks
+    most = max(1, -(-L // STEPS))
+    rows = max(1, min(-(-B // CREWS) if device.type == "cpu" else B, lanes // min(4, most)))
+    return rows, STEPS * min(max(1, lanes // rows), most)
 
 
-def _pieces(count: int, size: int) -> Iterator[slice]:
-    return (slice(at, min(at + size, count)) for at in range(0, count, size))
+def _pieces(count: int, size: int) -> list[slice]:
+    return [slice(at, min(at + size, count)) for at in range(0, count, size)]
 
 
 def _recur(
     kernel: str, streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, keep: bool
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    run, room = KERNELS[kernel], Room(start)
+    run = KERNELS[kernel]
     B, L = streams[0].shape[:2]
     numbers, width = run.sizes(start)
     R, T = block(B, L, numbers, start.device)
     output = start.new_empty(B, L, width)
     borders = start.new_empty(-(-L // T) if keep else 0, *start.shape)
     last = start.clone()
-    for rows in _pieces(B, R):
+
+    def go(rows: slice, room: Room) -> None:
+        h = start[rows]
         for border, steps in enumerate(_pieces(L, T)):
             if keep:
-                borders[border, rows] = last[rows]
-            output[rows, steps], last[rows] = run.forward([x[rows, steps] for x in streams], shared, last[rows], room)
+                borders[border, rows] = h
+            output[rows, steps], h = run.forward([x[rows, steps] for x in streams], shared, h, room)
+        last[rows] = h
+
+    together(go, _pieces(B, R), lambda: Room(start))
     return output, last, borders
 
 
@@ -94,22 +103,28 @@ def _pull_back(
     kernel: str, streams: Sequence[Tensor], shared: Sequence[Tensor], borders: Tensor, gain: Tensor, last: Tensor
 ) -> list[Tensor]:  # fmt: skip
     """Gradients of the streams, of the parameters, and of the start."""
-    run, room = KERNELS[kernel], Room(last)
+    run = KERNELS[kernel]
     B, L = streams[0].shape[:2]
     R, T = block(B, L, run.sizes(last)[0], last.device)
     of_streams = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in streams]
     of_shared = [torch.zeros_like(x, memory_format=torch.contiguous_format) for x in shared]
     of_start = last.clone(memory_format=torch.contiguous_format)
-    for rows in _pieces(B, R):
+
+    def go(rows: slice, room: Room) -> list[Tensor]:
+        g, totals = last[rows], [torch.zeros_like(x) for x in of_shared]
         for border, steps in reversed(list(enumerate(_pieces(L, T)))):
             here = [x[rows, steps] for x in streams]
-            pulled, summed, of_start[rows] = run.backward(
-                here, shared, borders[border, rows], gain[rows, steps], of_start[rows], room
-            )
+            pulled, summed, g = run.backward(here, shared, borders[border, rows], gain[rows, steps], g, room)
             for whole, part in zip(of_streams, pulled, strict=True):
                 whole[rows, steps] = part
-            for whole, part in zip(of_shared, summed, strict=True):
-                whole += part
+            for total, part in zip(totals, summed, strict=True):
+                total += part
+        of_start[rows] = g
+        return totals
+
+    for totals in together(go, _pieces(B, R), lambda: Room(last)):
+        for whole, part in zip(of_shared, totals, strict=True):
+            whole += part
     return [*of_streams, *of_shared, of_start]
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 from torch import Tensor
 
+from detent.errors import InvalidInput
 from detent.scan.affine import blocks
 from detent.scan.affine.blocks import block, recur
 from tests.scan.affine.close import ROUNDING, distance, gradients
@@ -49,9 +52,36 @@ def test_the_size_of_a_block_does_not_matter(
 ) -> None:
     wanted = outcome(kernel, B, L)
     monkeypatch.setattr(blocks, "CACHED", size)
-    assert block(B, 10**6, 12, torch.device("cpu"))[1] <= 64 * 16
+    assert block(B, 10**6, 12, torch.device("cpu"))[1] <= 16 * 16
     for ours, theirs in zip(outcome(kernel, B, L), wanted, strict=True):
         assert distance(ours, theirs) < ROUNDING
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_number_of_threads_does_not_matter(kernel: str) -> None:
+    torch.set_num_threads(1)
+    wanted = outcome(kernel, 9, 70)
+    for count in (2, 3):
+        torch.set_num_threads(count)
+        for ours, theirs in zip(outcome(kernel, 9, 70), wanted, strict=True):
+            assert torch.equal(ours, theirs)
+        assert torch.get_num_threads() == count
+
+
+@pytest.mark.usefixtures("threads")
+def test_what_goes_wrong_in_a_thread_is_heard() -> None:
+    torch.set_num_threads(2)
+    streams, (dictionary,), start = given("pdssm", 9, 5)
+    with torch.no_grad(), pytest.raises(InvalidInput, match="mixtures hold NaN or infinity"):
+        recur("pdssm", streams, [dictionary / 0], start, False)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -85,6 +115,7 @@ def test_blocks_hold_whole_chunks_and_at_least_some_rows() -> None:
                 assert rows >= 1
                 assert steps % 16 == 0
                 assert steps >= min(L, 64)
+                assert rows * 8 < B + 8
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

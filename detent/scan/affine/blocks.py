@@ -21,7 +21,7 @@ from detent.scan.affine.crew import together
 from detent.scan.affine.room import Room
 from detent.scan.affine.sweep import STEPS
 
-CACHED, PARALLEL = 1 << 19, 1 << 26
+CACHED, PARALLEL = 1 << 20, 1 << 26
 """Numbers of a block on a CPU, where they should stay near a core, and on a device that wants many at once."""
 CREWS = 8
 """Groups of rows that can be worked on at the same time, if there are so many rows."""

@@ -47,6 +47,7 @@ def _crew(threads: int, process: int) -> ThreadPoolExecutor:
     meeting = Barrier(threads)
 
     def alone() -> None:
+        torch.get_num_threads()  # a thread takes the common number when it first asks; after that it keeps its own
         torch.set_num_threads(1)
         meeting.wait()
 

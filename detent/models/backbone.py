@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from detent.errors import InvalidConfig
 from detent.layers import NFSM, CausalConvolution, GatedMLP
 from detent.layers.initial import fan_in_
 
@@ -109,3 +110,9 @@ class Backbone(nn.Module):
     def label(self, h: Tensor) -> Tensor:
         """... m -> ... n: logits of the label."""
         return self.readout(self.decode(h))
+
+    def answer(self, h: Tensor) -> Tensor:
+        """... m -> ... answers: logits of the answer, for a model that gives any."""
+        if self.reply is None:
+            raise InvalidConfig("this model gives no answers: it was built with answers=0.")
+        return self.reply(self.decode(h))

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from detent.layers import NFSM
 from detent.models import Backbone
@@ -56,6 +57,10 @@ def tokens(batch: Batch) -> Tensor:
 
 def labels(batch: Batch) -> Tensor:
     return torch.from_numpy(batch.states.astype(np.int64))
+
+
+def answers(batch: Batch) -> Tensor:
+    return torch.from_numpy(batch.answers.astype(np.int64))  # type: ignore[union-attr]
 
 
 @dataclass
@@ -142,8 +147,11 @@ class Tracking:
         for group in self.optimizer.param_groups:
             group["lr"] = settings.decayed(settings.rate, settings.last_rate, self.steps)
         with watched(self.model) as calls:
-            logits, _ = self.model(tokens(batch), seed=int(self.generator.integers(1 << 62)))
+            h, _ = self.model.hidden(tokens(batch), seed=int(self.generator.integers(1 << 62)))
+        logits = self.model.label(h)
         loss, first = tracking_loss(logits, labels(batch), rate=settings.mask_rate, balance=settings.balance)
+        if batch.answers is not None:
+            loss = loss + cross_entropy(self.model.answer(h[:, -1]), answers(batch))
         weight = settings.decayed(settings.exploration, settings.last_exploration, self.steps)
         if settings.noise and weight > 0 and calls:
             penalties = [exploration_penalty(call, first) for call in calls]
@@ -158,13 +166,18 @@ class Tracking:
 
     @torch.no_grad()
     def accuracy(self) -> float:
-        """The share of fresh words whose labels are all right."""
+        """The share of fresh words whose labels are all right, and the answer where there is one."""
         self.model.eval()
         batch = self.task.sample(self.settings.check_words, self.settings.length, self.generator)
         right = 0
-        for inputs, wanted in zip(tokens(batch).split(64), labels(batch).split(64), strict=True):
-            logits, _ = self.model(inputs)
-            right += int((first_error(logits, wanted) == wanted.shape[1]).sum())
+        for begin in range(0, len(batch.inputs), 64):
+            some = slice(begin, begin + 64)
+            h, _ = self.model.hidden(tokens(batch)[some])
+            wanted = labels(batch)[some]
+            correct = first_error(self.model.label(h), wanted) == wanted.shape[1]
+            if batch.answers is not None:
+                correct &= self.model.answer(h[:, -1]).argmax(-1) == answers(batch)[some]
+            right += int(correct.sum())
         return right / len(batch.inputs)
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import os
-import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from detent.automata.diagram.captions import LINE, colour_key, lines_below, write_below, write_title
 from detent.automata.diagram.paint import Painter
+from detent.automata.diagram.saving import picture_format, save
 from detent.automata.diagram.scene import Scene, fits
 from detent.automata.diagram.tables import paint_tables
 from detent.automata.machine import Semiautomaton
-from detent.errors import unknown
-from detent.records import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,23 +31,14 @@ def draw(
     Up to about 30 states everything is shown. Beyond, self-loops are folded and colours take the place of labels;
     machines of hundreds of states are shown as tables. What was left out is written below the picture, and returned.
     """
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     if not isinstance(target, str | os.PathLike):
         return _onto(target, machine, title, seed)
-    suffix = Path(target).suffix.lower()
-    if suffix not in (".svg", ".png", ".pdf"):
-        raise unknown("picture format", suffix, (".svg", ".png", ".pdf"))
+    picture_format(target)
     figure = Figure()
     sentences = _fill(figure, machine, title, seed)
-    content = io.BytesIO()
-    metadata: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix, {})
-    with rc_context({"svg.hashsalt": "detent"}), warnings.catch_warnings():
-        # a letter that the font lacks is drawn as a box, which is all that a picture can do
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure.savefig(content, format=suffix[1:], dpi=180, metadata=metadata, facecolor="white")
-    write_atomically(target, content.getvalue())
+    save(figure, target)
     return sentences
 
 

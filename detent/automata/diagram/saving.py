@@ -1,0 +1,39 @@
+"""Write a matplotlib figure to a file: the same bytes for the same drawing, whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+from detent.errors import unknown
+from detent.records import write_atomically
+
+PICTURES = (".svg", ".png", ".pdf")
+DOTS_PER_INCH = 180
+
+
+def save(figure: Any, target: str | os.PathLike[str], **how: Any) -> None:
+    """Write the figure as what the ending of the file says; `how` goes to matplotlib's savefig."""
+    from matplotlib import rc_context
+
+    suffix = picture_format(target)
+    content = io.BytesIO()
+    metadata: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix, {})
+    with rc_context({"svg.hashsalt": "detent"}), warnings.catch_warnings():
+        # a letter that the font lacks is drawn as a box, which is all that a picture can do
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure.savefig(
+            content, **{"format": suffix[1:], "dpi": DOTS_PER_INCH, "metadata": metadata, "facecolor": "white"} | how
+        )
+    write_atomically(target, content.getvalue())
+
+
+def picture_format(target: str | os.PathLike[str]) -> str:
+    """The ending of the file, if it is that of a picture."""
+    suffix = Path(target).suffix.lower()
+    if suffix not in PICTURES:
+        raise unknown("picture format", suffix, PICTURES)
+    return suffix

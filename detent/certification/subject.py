@@ -2,7 +2,7 @@
 
     A  symbols     n  states     F  read-outs     R  windows     d  indices of a head     S  the sum of the ds
 
-Whatever has these fields will do; what `detent.extraction` reads out of a model does, and so does a Mealy machine,
+Whatever has these fields will do; what `detent.extraction` reads out of a model does, and so does any machine,
 which says nothing about heads. Nothing here needs torch.
 """
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from detent.automata import Mealy, Moore
 from detent.automata.running import Ints
+from detent.certification.target import as_mealy
 
 Floats = NDArray[np.floating]
 
@@ -113,7 +114,7 @@ class Errors(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Plain:
-    """A Mealy machine as a subject."""
+    """A machine that was not read out of a model, as a subject."""
 
     symbols: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -124,7 +125,8 @@ class Plain:
     joint_indices: int
 
     @classmethod
-    def of(cls, machine: Mealy) -> Plain:
+    def of(cls, given: Moore | Mealy) -> Plain:
+        machine = as_mealy(given)
         n, start = machine.n_states, machine.start
         order = np.array([start, *(q for q in range(n) if q != start)])
         number = np.argsort(order)

@@ -46,14 +46,14 @@ class Target:
                 symbols=machine.symbols, states=machine.states, start=machine.start, tables=machine.tables, says=says,
                 labels=machine.states, wanted=machine.tables,
             )  # fmt: skip
-        small = minimize(_mealy(machine))
+        small = minimize(as_mealy(machine))
         return cls(
             symbols=small.symbols, states=small.states, start=small.start, tables=small.tables, says=says,
             labels=small.outputs, wanted=small.readout,
         )  # fmt: skip
 
 
-def _mealy(machine: Moore | Mealy) -> Mealy:
+def as_mealy(machine: Moore | Mealy) -> Mealy:
     """The machine that says on arrival what the Moore machine says in a state."""
     if isinstance(machine, Mealy):
         return machine

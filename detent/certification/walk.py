@@ -22,21 +22,23 @@ from detent.certification.subject import Plain, Subject
 from detent.certification.target import Question, Says, Target, nothing_asked
 from detent.certification.verdict import Failure, Verdict
 from detent.errors import BudgetExceeded
+from detent.runtime import Machine
 
 EXTRA = 1_000_000
 """How many pairs there may be beyond one for each configuration, before the walk gives up."""
 
 
 def certify(
-    machine: Subject | Mealy, target: Moore | Mealy, *, labels: Says = "states", question: Question | None = None
+    machine: Subject | Moore | Mealy | Machine, target: Moore | Mealy, *, labels: Says = "states", question: Question | None = None
 ) -> Verdict:
     """Whether a machine says what the target wants, on every word that it can read.
 
-    - `machine`: what was extracted from a model, or any Mealy machine.
+    - `machine`: what was extracted from a model, or any machine.
     - `labels`: whether what it says are the target's states or its outputs.
     - `question`: what is asked on the way, for a machine that gives answers.
     """
-    subject = Plain.of(machine) if isinstance(machine, Mealy) else machine
+    machine = machine.automaton if isinstance(machine, Machine) else machine
+    subject = Plain.of(machine) if isinstance(machine, Moore | Mealy) else machine
     walk = _Walk(subject, Target.of(target, labels), question)
     failure = walk.follow()
     met = walk.met

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from detent.cli import check, figure, tasks, train
+from detent.cli import certify, check, extract, figure, tasks, train
 from detent.cli.guard import guarded
 from detent.cli.run import run_machine
 from detent.cli.verbs import Verbs
@@ -22,6 +22,8 @@ GUIDE = """Neural finite-state machines: track state exactly, at every length, a
     detent tasks my_machine.dot         the same for a machine of yours
     detent figure machine S3 -o s3.svg  draw it
     detent train S3                     learn it, read the machine out of the network, compare it with the target
+    detent extract RUN -o s3.json       read the machine out of the weights again, to be used without them
+    detent certify s3.json --against S3 is it right on every word? If not, the shortest that shows it
     detent check certificate.json       check a certificate again, without the network
     detent run machine.json words.txt   feed symbols to a machine, print what it says
 
@@ -35,6 +37,8 @@ app = typer.Typer(
 )  # fmt: skip
 app.command("tasks")(tasks.tasks)
 app.command("train")(train.train)
+app.command("extract")(extract.extract)
+app.command("certify")(certify.certify)
 app.command("check")(check.check)
 app.command("run")(run_machine)
 app.add_typer(figure.app, name="figure")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,12 @@ from detent.extraction.layer_read import Column, LayerRead
 from detent.extraction.naming import REFUSED, by_label
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
+
+    from detent.runtime import Machine, Stream
+    from detent.runtime.alphabet import Word
+    from detent.runtime.batches import Words
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -144,6 +149,29 @@ class Extracted:
         """The column in use with the smallest margin: where the model is closest to another machine."""
         columns = (layer.weakest(number, self.symbols) for number, layer in enumerate(self.layers))
         return min(columns, key=lambda column: column.margin)
+
+    @cached_property
+    def standalone(self) -> Machine:
+        """The machine without the network, see `detent.runtime.Machine`."""
+        from detent.extraction.standalone import standalone
+
+        return standalone(self)
+
+    def run(self, words: Words) -> Any:
+        """The state of the standalone machine at the end of a word, or of every word (B)."""
+        return self.standalone.run(words)
+
+    def speak(self, word: Word) -> list[str]:
+        """What is said at every symbol of a word, by name."""
+        return self.standalone.speak(word)
+
+    def stream(self) -> Stream:
+        """A run that is fed piece by piece."""
+        return self.standalone.stream()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the standalone machine: .json for people, .detent for programs, .dot without heads."""
+        self.standalone.save(path)
 
     def describe(self, registers: Mapping[str, Sequence[int]] | None = None) -> str:
         """What was found, in words; `registers` are values that a person knows of every label, by name."""

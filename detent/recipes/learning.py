@@ -22,16 +22,14 @@ from detent.automata.factoring.sizes import factor_into
 from detent.automata.running import Ints
 from detent.certification import Certificate, Verdict, certify
 from detent.errors import InvalidConfig
-from detent.extraction import Extracted, extract, rounding_errors
+from detent.extraction import Extracted, extract
 from detent.layers import NFSM
 from detent.models import Backbone
+from detent.recipes.certifying import certificate_of
 from detent.recipes.plan import Plan
 from detent.tasks import Task, task
 from detent.training import Anchor, Anchored, Codes, Tracking, find_codes, observe
 from detent.training.phases import Phase
-
-FORMATS = ("float32", "float16", "bfloat16")
-"""From fine to coarse."""
 
 Row = dict[str, Any]
 Watcher = Callable[[Row], None]
@@ -59,13 +57,7 @@ class Run:
 
     def certificate(self) -> Certificate:
         """What is proved of this network, with the rounding of every format down to the first that is too coarse."""
-        title, errors = f"{self.task.name}, {self.plan.arm}, seed {self.plan.seed}", {}
-        for name in FORMATS:
-            errors[name] = rounding_errors(self.model, self.extracted, name)
-            certificate = Certificate.of(self.extracted, self.verdict, name=title, rounding=errors)
-            if name not in certificate.proved:
-                break
-        return certificate
+        return certificate_of(self.model, self.extracted, self.verdict, title=self.plan.title(self.task.name))
 
     @property
     def heads(self) -> tuple[int, ...]:

@@ -54,6 +54,10 @@ class Plan:
         if self.restarts < 0:
             raise InvalidConfig(f"restarts are 0 or more; got {self.restarts}.")
 
+    def title(self, name: str) -> str:
+        """What a network that followed it is called; `name` is that of the task."""
+        return f"{name}, {self.arm}, seed {self.seed}"
+
     def save(self, path: Path) -> None:
         write_atomically(path, json.dumps(asdict(self), indent=2) + "\n")
 

@@ -91,7 +91,7 @@ def task(name: str | Path | Moore | Mealy) -> Task:
     """
     if isinstance(name, Moore | Mealy):
         return Task.of(name, name="machine")
-    if isinstance(name, str) and (found := _by_name(name)) is not None:
+    if isinstance(name, str) and (found := by_name(name)) is not None:
         return found
     if isinstance(name, Path) or (name and _looks_like_a_path(name)):
         return _from_file(Path(name))
@@ -99,7 +99,7 @@ def task(name: str | Path | Moore | Mealy) -> Task:
 
 
 @lru_cache(maxsize=64)
-def _by_name(name: str) -> Task | None:
+def by_name(name: str) -> Task | None:
     """The task of this name, written in capitals or not; None when there is none."""
     for known, single in SINGLE.items():
         if name.casefold() == known.casefold():

@@ -21,7 +21,7 @@ def heavy_after(program: str) -> set[str]:
     return set(loaded[0].split()[1:])
 
 
-@pytest.mark.parametrize("room", ["automata", "tasks", "records", "errors", "native", "certification", "cli"])
+@pytest.mark.parametrize("room", ["automata", "tasks", "records", "errors", "native", "runtime", "certification", "cli"])
 def test_a_light_room_brings_nothing_heavy(room: str) -> None:
     assert heavy_after(f"import detent.{room}") == set()
 

@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "evaluation": {"tasks", "records", "errors"},
     "theory": {"automata", "scan", "layers", "records", "errors"},
     "training": {"automata", "scan", "tasks", "models", "layers", "records", "errors"},
-    "extraction": {"automata", "layers", "models", "errors"},
+    "extraction": {"automata", "runtime", "layers", "models", "errors"},
     "recipes": FLOORS_0_TO_4,
     "figures": {"records", "automata", "errors"},
     "cli": FLOORS_0_TO_4 | {"recipes", "figures", "front-door"},

@@ -4,7 +4,8 @@
      "symbols": [...], "states": [...], "tables": [[...], ...],
      "start": 0, "outputs": [...], "readout": [...] (Moore) or [[...], ...] (Mealy)}
 
-tables[a][q] is where symbol a sends state q. A file is refused unless every entry is what it should be.
+tables[a][q] is where symbol a sends state q. A file is refused unless every entry is what it should be. What
+`detent.runtime` puts beside these, "heads" to run the machine by and "about" where it comes from, is passed over.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from detent.errors import BrokenFile, InvalidMachine
 FORMAT, VERSION = "detent-machine", 1
 _ALWAYS = ("format", "version", "kind", "symbols", "states", "tables")
 _WITH_OUTPUTS = (*_ALWAYS, "start", "outputs", "readout")
+_BESIDE = ("heads", "about")
 _KINDS: dict[str, type[Semiautomaton]] = {"mealy": Mealy, "moore": Moore, "semiautomaton": Semiautomaton}
 
 
@@ -65,7 +67,7 @@ def read(reading: Reading) -> Semiautomaton:
         if key not in entries:
             raise reading.error(f'a {kind} needs the entry "{key}"; it is missing.')
     for key in entries:
-        if key not in wanted:
+        if key not in (*wanted, *_BESIDE):
             _refuse(reading, key, f"does not belong in a {kind}.")
 
     fields: dict[str, Any] = {

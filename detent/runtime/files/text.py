@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, NoReturn
 
 from detent.automata.files import parse_json
 from detent.automata.files import to_json as automaton_to_json
 from detent.errors import BrokenFile, InvalidMachine
 from detent.runtime.heads import Heads
 from detent.runtime.machine import Machine
-
-EXTRAS = ("heads", "about")
 
 
 def to_json(machine: Machine) -> str:
@@ -45,43 +42,16 @@ def from_json(content: bytes, source: str) -> Machine:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise BrokenFile(source, f"byte {content[error.start]:#04x} is not UTF-8 text.", line) from None
-    entries = _entries(text, source)
-    extras = {key: entries.pop(key) for key in EXTRAS if key in entries}
-    if not extras:
-        return Machine.of(parse_json(text, source=source))
-    try:
-        automaton = parse_json(json.dumps(entries), source=source)
-    except BrokenFile as error:
-        raise BrokenFile(source, error.reason) from None  # its line is one of the text without heads and metadata
-    heads = _heads(extras["heads"], source, automaton.n_symbols) if "heads" in extras else None
-    about = extras.get("about", {})
+    automaton = parse_json(text, source=source)
+    entries = json.loads(text)
+    heads = _heads(entries["heads"], source, automaton.n_symbols) if "heads" in entries else None
+    about = entries.get("about", {})
     if not isinstance(about, dict):
         raise BrokenFile(source, "the entry about is no object; wanted names and what they stand for.")
     try:
         return Machine.of(automaton, heads=heads, about=about)
     except InvalidMachine as error:
         raise BrokenFile(source, str(error)) from None
-
-
-def _entries(text: str, source: str) -> dict[str, Any]:
-    """The object in the text; what is wrong with it as JSON is said by the reader of `detent.automata`."""
-
-    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        if len({key for key, _ in pairs}) < len(pairs):
-            raise ValueError
-        return dict(pairs)
-
-    def constant(name: str) -> NoReturn:
-        raise ValueError
-
-    try:
-        found = json.loads(text, object_pairs_hook=unique, parse_constant=constant)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        parse_json(text, source=source)
-        raise BrokenFile(source, "this is not a JSON object with each name once.")
-    return found
 
 
 def _heads(value: object, source: str, symbols: int) -> Heads:

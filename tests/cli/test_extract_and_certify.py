@@ -1,0 +1,153 @@
+"""`detent extract` and `detent certify`: from a run to a machine, and from either to a verdict."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from detent.automata import Moore, symmetric, tomita, write_machine
+from detent.cli.app import run as command
+from detent.recipes import Plan, train
+from detent.recipes.folder import finish, prepare
+from detent.runtime import load
+
+Said = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run on S3."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("runs") / "S3"
+    plan = Plan(task="S3", width=32)
+    finish(folder, train(plan, prepare(folder, plan)))
+    torch.set_num_threads(threads)
+    return folder
+
+
+def test_from_training_to_a_refused_certificate(trained: Path, tmp_path: Path, capsys: Said) -> None:
+    written = tmp_path / "again.json"
+    assert command(["certify", str(trained), "-o", str(written)]) == 0
+    out = capsys.readouterr().out
+    assert "what is said after every word is right, at every length" in out
+    assert f"kept in {written}" in out
+    assert command(["check", str(written)]) == 0
+    kept = json.loads((trained / "certificate.json").read_text())
+    assert kept["sha256"] == json.loads(written.read_text())["sha256"]
+    capsys.readouterr()
+    text = written.read_text()
+    digit = text.index('"matching"') + text[text.index('"matching"') :].index("1")
+    written.write_text(text[:digit] + "2" + text[digit + 1 :])
+    assert command(["check", str(written)]) == 1
+    assert "the content was changed after it was sealed" in capsys.readouterr().out
+
+
+def test_the_machine_of_a_run_is_read_by_everybody(trained: Path, tmp_path: Path, capsys: Said) -> None:
+    """Heads and all that `detent train` wrote; compared with the group's own multiplication, not with our tables."""
+    assert command(["certify", str(trained / "machine.json"), "--against", "S3"]) == 0
+    assert "each of 6 states of the target has one of them" in capsys.readouterr().out
+    assert command(["figure", "machine", str(trained / "machine.json"), "-o", str(tmp_path / "s3.dot")]) == 0
+    assert command(["extract", str(trained), "-o", str(tmp_path / "s3.detent")]) == 0
+    assert "6 states: " in capsys.readouterr().out
+    machine = load(tmp_path / "s3.detent")
+    assert machine == load(trained / "machine.json")
+    assert machine.heads is not None
+    assert machine.heads.sizes == (3, 2)
+    assert machine.about["labels"] == "states"
+    swaps = {"(0 1)": (1, 0, 2), "(1 2)": (0, 2, 1)}
+    said: dict[tuple[int, ...], set[str]] = {}
+    for word in product(swaps, repeat=7):
+        permutation = (0, 1, 2)
+        for letter, name in zip(word, machine.speak(word), strict=True):
+            permutation = tuple(swaps[letter][k] for k in permutation)
+            said.setdefault(permutation, set()).add(name)
+    assert len(said) == 6
+    assert len({name for names in said.values() for name in names}) == sum(map(len, said.values())) == 6
+
+
+def test_extract_for_programs_and_as_a_program(trained: Path, tmp_path: Path, capsys: Said) -> None:
+    assert command(["extract", str(trained), "-o", str(tmp_path / "s3.c"), "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert (row["heads"], row["reached"], row["states"]) == ([[3, 2]], 6, 6)
+    assert "int main" in (tmp_path / "s3.c").read_text()
+
+
+def test_one_rare_transition_wrong(tmp_path: Path, capsys: Said) -> None:
+    """S4 with the farthest state's last letter sent astray: the shortest word that shows it has seven letters."""
+    s4 = symmetric(4)
+    tables = s4.tables.copy()
+    tables[2, s4.n_states - 1] = 0
+    bent = Moore(symbols=s4.symbols, tables=tables, states=s4.states, outputs=s4.outputs, readout=s4.readout)
+    write_machine(bent, tmp_path / "bent.json")
+    assert command(["certify", str(tmp_path / "bent.json"), "--against", "S4", "--json"]) == 1
+    row = json.loads(capsys.readouterr().out)
+    assert (row["certified"], row["certificate"], len(row["word"])) == (False, None, 7)
+    shorter = np.array(list(product(range(3), repeat=6)))
+    assert np.array_equal(bent.trajectory(shorter), s4.trajectory(shorter))
+    assert bent.run(row["word"]) != s4.run(row["word"])
+    assert command(["certify", str(tmp_path / "bent.json"), "--against", "S4"]) == 1
+    assert capsys.readouterr().out.startswith("not certified: after '")
+
+
+def test_behaviour_is_compared_where_outputs_are_said(tmp_path: Path, capsys: Said) -> None:
+    """A machine of eight states against the four of Tomita's fourth language: other states, the same answers."""
+    fourth = tomita(4)
+    twice = np.concatenate([fourth.tables + fourth.n_states, fourth.tables], axis=1)
+    large = Moore(
+        symbols=fourth.symbols, tables=twice, outputs=fourth.outputs, readout=np.tile(fourth.readout, 2),
+        start=fourth.start,
+    )  # fmt: skip
+    write_machine(large, tmp_path / "large.json")
+    assert command(["certify", str(tmp_path / "large.json"), "--against", "Tomita4", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["labels"] == "outputs"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["certify", "RUN/machine.json"], "does not say what it should be; add --against TASK or --against FILE"),
+        (["certify", "RUN/machine.json", "--against", "S4"], "both read the same symbols in the same order"),
+        (["certify", "RUN/machine.json", "--against", "S3", "-o", "c.json"], "speaks of the weights of a network"),
+        (["certify", "RUN", "--against", "S33"], "there is no task S33"),
+        (["certify", "missing.json", "--against", "S3"], "missing.json: there is no such file"),
+        (["certify", "EMPTY"], "config.json: cannot be read (No such file or directory)"),
+        (["extract", "RUN", "-o", "s3.txt"], "unknown ending '.txt'"),
+        (["extract", "EMPTY", "-o", "s3.json"], "config.json: cannot be read (No such file or directory)"),
+    ],
+)
+def test_wrong_calls(arguments: list[str], sentence: str, trained: Path, tmp_path: Path, capsys: Said) -> None:
+    (tmp_path / "empty").mkdir()
+    filled = [a.replace("RUN", str(trained)).replace("EMPTY", str(tmp_path / "empty")) for a in arguments]
+    assert command(filled) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert sentence in err
+
+
+def test_a_run_of_ones_own_machine_keeps_its_target(tmp_path: Path, capsys: Said) -> None:
+    generator = np.random.default_rng(3)
+    tables = np.stack([generator.permutation(5), generator.permutation(5)])
+    write_machine(Moore(symbols="ab", tables=tables, outputs="vwxyz", readout=np.arange(5)), tmp_path / "mine.json")
+    plan = Plan(task=str(tmp_path / "mine.json"), width=32)
+    finish(tmp_path / "run", train(plan, prepare(tmp_path / "run", plan)))
+    shutil.move(tmp_path / "mine.json", tmp_path / "gone.json")
+    assert command(["certify", str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().out.startswith("mine, default, seed 42: compared with a target of 5 states")
+
+
+def test_a_machine_file_is_compared_without_torch(trained: Path) -> None:
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        f"from detent.cli import main; main(['certify', {str(trained / 'machine.json')!r}, '--against', 'S3'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -67,10 +67,16 @@ def exploration_penalty(call: Call, first: Tensor) -> Tensor:
     if not len(wrong):
         return call.rows.new_zeros(())
     before = call.states_before(first.clamp(max=length))[wrong]
-    u = linear(block._source(call.rows[wrong, first[wrong]]), block.weight, block.bias) / block.config.temperature
+    theta = linear(block._source(call.rows[wrong, first[wrong]]), block.weight, block.bias)
+    return spread_penalty(theta, before, block, len(first))
+
+
+def spread_penalty(theta: Tensor, before: Tensor, block: NFSM, words: int) -> Tensor:
+    """The same from the logits at the first errors (rows E) and the heads before them (rows r)."""
+    u = theta / block.config.temperature
     total = u.new_zeros(())
     for h, (d, at) in enumerate(zip(block.heads, entry_offsets(block.heads), strict=True)):
         column = u[:, at : at + d * d].view(-1, d, d)[torch.arange(len(u)), before[:, h]]
         spread = column.std(dim=-1, correction=0) / NOISE_DEVIATION
         total = total + (spread - 1).clamp(min=0).square().sum()
-    return total / (len(block.heads) * len(first))
+    return total / (len(block.heads) * words)

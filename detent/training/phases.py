@@ -12,14 +12,14 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
 
+from detent.errors import InvalidConfig
 from detent.layers import NFSM
 from detent.models import Backbone
 from detent.tasks import Batch, Task
+from detent.training import plain, quick
 from detent.training.anchor import Anchor, rows_of
-from detent.training.exploration import exploration_penalty, watched
-from detent.training.loss import first_error, tracking_loss
+from detent.training.loss import first_error
 from detent.training.settings import Settings
 
 Row = dict[str, Any]
@@ -59,8 +59,8 @@ def labels(batch: Batch) -> Tensor:
     return torch.from_numpy(batch.states.astype(np.int64))
 
 
-def answers(batch: Batch) -> Tensor:
-    return torch.from_numpy(batch.answers.astype(np.int64))  # type: ignore[union-attr]
+def answers(batch: Batch) -> Tensor | None:
+    return None if batch.answers is None else torch.from_numpy(batch.answers.astype(np.int64))
 
 
 @dataclass
@@ -126,6 +126,7 @@ class Tracking:
 
     def __post_init__(self) -> None:
         self.check_every = self.settings.check_every
+        self.path = _path(self.model, self.settings)
         self.optimizer = torch.optim.AdamW(
             _groups(self.model, self.settings), self.settings.rate, eps=self.settings.eps
         )
@@ -146,39 +147,60 @@ class Tracking:
         batch = self.task.sample(settings.batch, settings.length, self.generator)
         for group in self.optimizer.param_groups:
             group["lr"] = settings.decayed(settings.rate, settings.last_rate, self.steps)
-        with watched(self.model) as calls:
-            h, _ = self.model.hidden(tokens(batch), seed=int(self.generator.integers(1 << 62)))
-        logits = self.model.label(h)
-        loss, first = tracking_loss(logits, labels(batch), rate=settings.mask_rate, balance=settings.balance)
-        if batch.answers is not None:
-            loss = loss + cross_entropy(self.model.answer(h[:, -1]), answers(batch))
-        weight = settings.decayed(settings.exploration, settings.last_exploration, self.steps)
-        if settings.noise and weight > 0 and calls:
-            penalties = [exploration_penalty(call, first) for call in calls]
-            loss = loss + weight * torch.stack(penalties).mean()
-        _descend(self.optimizer, self.model, loss, settings.clip)
-        self.steps, self.loss, self.reached = self.steps + 1, float(loss.detach()), float(first.float().mean())
+        self.optimizer.zero_grad(set_to_none=True)
+        self.loss, first = self._gradient(tokens(batch), labels(batch), answers(batch))
+        nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip)
+        self.optimizer.step()
+        self.steps, self.reached = self.steps + 1, float(first.float().mean())
+
+    def _gradient(self, inputs: Tensor, wanted: Tensor, asked: Tensor | None) -> tuple[float, Tensor]:
+        """(loss, first error of every word), with the gradient left in the parameters."""
+        settings, seed = self.settings, int(self.generator.integers(1 << 62))
+        exploration = settings.decayed(settings.exploration, settings.last_exploration, self.steps)
+        if self.path == "plain":
+            return plain.gradient(
+                self.model, inputs, wanted, settings, seed=seed, exploration=exploration, answers=asked
+            )
+        masks = torch.from_numpy(self.generator.integers(settings.masks, size=inputs.shape))
+        return quick.gradient(
+            self.model, inputs, wanted, settings, masks=masks, seed=seed if settings.noise else None,
+            exploration=exploration,
+        )  # fmt: skip
 
     def check(self) -> Row:
         accuracy = self.accuracy()
         self.streak = self.streak + 1 if accuracy == 1.0 else 0
-        return {"loss": self.loss, "first_error": self.reached, "accuracy": accuracy}
+        return {"loss": self.loss, "first_error": self.reached, "accuracy": accuracy, "path": self.path}
 
     @torch.no_grad()
     def accuracy(self) -> float:
         """The share of fresh words whose labels are all right, and the answer where there is one."""
         self.model.eval()
         batch = self.task.sample(self.settings.check_words, self.settings.length, self.generator)
+        if self.path == "quick":
+            first = quick.first_errors(self.model, tokens(batch), labels(batch), self.settings)
+            return float((first == self.settings.length).double().mean())
         right = 0
         for begin in range(0, len(batch.inputs), 64):
             some = slice(begin, begin + 64)
             h, _ = self.model.hidden(tokens(batch)[some])
             wanted = labels(batch)[some]
             correct = first_error(self.model.label(h), wanted) == wanted.shape[1]
-            if batch.answers is not None:
-                correct &= self.model.answer(h[:, -1]).argmax(-1) == answers(batch)[some]
+            if (right_ones := answers(batch)) is not None:
+                correct &= self.model.answer(h[:, -1]).argmax(-1) == right_ones[some]
             right += int(correct.sum())
         return right / len(batch.inputs)
+
+
+def _path(model: Backbone, settings: Settings) -> str:
+    """The path by name, `auto` resolved."""
+    allowed = quick.allows(model)
+    if settings.path == "quick" and not allowed:
+        raise InvalidConfig(
+            "path 'quick' trains one NFSM layer without a convolution on the CPU, and this model is another; "
+            "say path='plain', or 'auto'."
+        )
+    return ("quick" if allowed else "plain") if settings.path == "auto" else settings.path
 
 
 def _groups(model: Backbone, settings: Settings) -> list[Row]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from detent.errors import InvalidConfig
+from detent.errors import InvalidConfig, unknown
+
+PATHS = ("auto", "quick", "plain")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +35,10 @@ class Settings:
     """Weight of the exploration penalty at the first step, decayed by a cosine ..."""
     last_exploration: float = 0.003
     """... to this at the last."""
+    path: str = "auto"
+    """How gradients are computed: `quick` (see quick.py), `plain`, or whichever the model allows, quick first."""
+    masks: int = 8
+    """Dropout masks per symbol and step on the quick path; tokens take one of them at random."""
     noise: bool = True
     """Whether tables are sampled; without, they are the arg max and only the gradient is soft."""
     steps: int = 100_000
@@ -45,12 +51,14 @@ class Settings:
     """Consecutive perfect checks after which training stops by itself."""
 
     def __post_init__(self) -> None:
-        for name in ("batch", "length", "steps", "check_every", "check_words", "perfect_checks"):
+        for name in ("batch", "length", "steps", "check_every", "check_words", "perfect_checks", "masks"):
             if getattr(self, name) < 1:
                 raise InvalidConfig(f"{name} must be at least 1; got {getattr(self, name)}.")
         for name in ("rate", "last_rate", "eps", "clip"):
             if not getattr(self, name) > 0:
                 raise InvalidConfig(f"{name} must be positive; got {getattr(self, name)}.")
+        if self.path not in PATHS:
+            raise unknown("path", self.path, PATHS)
 
     def decayed(self, first: float, last: float, step: int) -> float:
         """A cosine from `first` at step 0 to `last` at the last step."""

@@ -121,7 +121,7 @@ def test_training_end_to_end_goes_down():
         phase.step()
         losses.append(phase.loss)
     assert sum(losses[-10:]) < sum(losses[:10])
-    assert set(phase.check()) == {"loss", "first_error", "accuracy"}
+    assert set(phase.check()) == {"loss", "first_error", "accuracy", "path"}
 
 
 def trained(tmp_path, interrupted):

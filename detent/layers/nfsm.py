@@ -20,7 +20,8 @@ from detent.layers.checks import Rows, check_call, indices_of, start_of
 from detent.layers.folder import Folder
 from detent.layers.initial import fan_in_, truncated_
 from detent.scan import backends, tracking
-from detent.scan.plain import blas_logits, fold
+from detent.scan.folding import folded
+from detent.scan.plain import blas_logits
 from detent.scan.segments import of_batch
 from detent.scan.source import Source
 from detent.scan.tables import entry_offsets, identity, offsets, one_hot
@@ -127,9 +128,10 @@ class NFSM(Folder, nn.Module):
             where = index, start, lengths, cu_seqlens, resets
             learned = (*moves, *words, *(() if carry is None else (carry,)))
             if self.training or (torch.is_grad_enabled() and any(part.requires_grad for part in learned)):
+                vectors = folded(*words[:2], self.heads, self.backend)
                 y, _, last, _ = tracking.sampled(
-                    *moves, fold(*words[:2], self.heads), words[2], carry, *where, self._seed(seed), self.heads,
-                    self.home, self.config.temperature, self.training, self.backend, self.config.chunk,
+                    *moves, vectors, words[2], carry, *where, self._seed(seed), self.heads, self.home,
+                    self.config.temperature, self.training, self.backend, self.config.chunk,
                 )  # fmt: skip
                 final = last if carry_gradient else indices_of(last, self.heads)
             else:

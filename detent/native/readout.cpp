@@ -54,6 +54,29 @@ void fold(const T* values, int64_t width, const T* weight, int64_t m, const std:
             project(values + k * width, width, weight + int64_t(h) * width, stride, m, vectors + k * m);
 }
 
+// The adjoint of `fold`: from the gradient of the vectors to those of the values and of the projection.
+template <class T>
+DETENT_INLINE void unfold(const T* gradient, const T* values, int64_t width, const T* weight, int64_t m,
+                          const std::vector<Head>& heads, T* of_values, T* of_weight) {
+    const int64_t stride = width * int64_t(heads.size());
+    std::fill(of_weight, of_weight + m * stride, T(0));
+    for (size_t h = 0; h < heads.size(); ++h)
+        for (int64_t k = heads[h].index; k < heads[h].index + heads[h].size; ++k) {
+            const T* value = values + k * width;
+            T* of_value = of_values + k * width;
+            std::fill(of_value, of_value + width, T(0));
+            for (int64_t i = 0; i < m; ++i) {
+                const T g = gradient[k * m + i];
+                const T* row = weight + i * stride + int64_t(h) * width;
+                T* of_row = of_weight + i * stride + int64_t(h) * width;
+                for (int64_t v = 0; v < width; ++v) {
+                    of_value[v] += g * row[v];
+                    of_row[v] += g * value[v];
+                }
+            }
+        }
+}
+
 // What `read` of the folded vectors would say, from the few that are needed.
 template <class T>
 void speak(const T* values, int64_t width, const T* weight, const T* offset, int64_t m,
@@ -70,6 +93,14 @@ void speak(const T* values, int64_t width, const T* weight, const T* offset, int
         }
     }
 }
+
+#define DETENT_UNFOLD(T)                                                                                           \
+    DETENT_CLONES void unfold_of(const T* gradient, const T* values, int64_t width, const T* weight, int64_t m,    \
+                                 const std::vector<Head>& heads, T* of_values, T* of_weight) {                     \
+        unfold<T>(gradient, values, width, weight, m, heads, of_values, of_weight);                                \
+    }
+DETENT_UNFOLD(float)
+DETENT_UNFOLD(double)
 
 #define DETENT_READ(T, CELL)                                                                                       \
     DETENT_CLONES void read_rows_of(const T* vectors, const T* offset, int64_t m, const std::vector<Head>& heads,  \
@@ -120,6 +151,11 @@ DETENT_READ(double, int64_t)
     DETENT_API void detent_fold_##SUFFIX(const T* values, int64_t width, const T* weight, int64_t m,               \
                                          const int64_t* sizes, int64_t heads, T* vectors) {                        \
         fold(values, width, weight, m, layout(sizes, heads), vectors);                                             \
+    }                                                                                                              \
+    DETENT_API void detent_unfold_##SUFFIX(const T* gradient, const T* values, int64_t width, const T* weight,     \
+                                           int64_t m, const int64_t* sizes, int64_t heads, T* of_values,           \
+                                           T* of_weight) {                                                         \
+        unfold_of(gradient, values, width, weight, m, layout(sizes, heads), of_values, of_weight);                 \
     }                                                                                                              \
     DETENT_API void detent_speak_##SUFFIX(const T* values, int64_t width, const T* weight, const T* offset,        \
                                           int64_t m, const int64_t* sizes, int64_t heads, const int64_t* states,   \

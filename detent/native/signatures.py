@@ -31,6 +31,8 @@ _SURROGATE = [
     *(_POINTER, _POINTER, _POINTER, _POINTER, _INT),  # lambda, gradients of input, weight, bias, threads
 ]
 _FOLD = [_POINTER, _SIZE, _POINTER, _SIZE, *_HEADS, _POINTER]
+_UNFOLD = [_POINTER, _POINTER, _SIZE, _POINTER, _SIZE, *_HEADS, _POINTER, _POINTER]
+_GAINS = [_POINTER, _POINTER, _SIZE, _SIZE, *_SEGMENTS, _POINTER, _INT]
 _SPEAK = [_POINTER, _SIZE, _POINTER, _POINTER, _SIZE, *_HEADS, _POINTER, _SIZE, _POINTER]
 _READ = [_POINTER, _POINTER, _SIZE, *_HEADS, *_CELLS, _SIZE, _POINTER, _INT]
 _COLLECT = [_POINTER, _SIZE, *_HEADS, *_CELLS, _SIZE, _POINTER, _INT]
@@ -47,6 +49,8 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     **{f"detent_follow_{real}": (c_int64, _FOLLOW) for real in ("f32", "f64")},
     **{f"detent_adjoint_{real}": (c_int64, _ADJOINT) for real in ("f32", "f64")},
     **{f"detent_surrogate_{real}": (c_int64, _SURROGATE) for real in ("f32", "f64")},
+    **{f"detent_gains_{real}": (None, _GAINS) for real in ("f32", "f64")},
+    **{f"detent_unfold_{real}": (None, _UNFOLD) for real in ("f32", "f64")},
     **{f"detent_fold_{real}": (None, _FOLD) for real in ("f32", "f64")},
     **{f"detent_speak_{real}": (None, _SPEAK) for real in ("f32", "f64")},
     **{f"detent_read_{real}": (c_int64, _READ) for real in ("f32", "f64")},

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -115,6 +116,17 @@ def track(
     return finals
 
 
+def gains(gradient: Tensor, vectors: Tensor, segments: Tensor) -> Tensor:
+    """N' m, S m -> N S: for every local row, what each index would have gained there."""
+    _agree(gradient, vectors)
+    made = torch.empty(int(segments[:, LENGTH].sum()), len(vectors), dtype=vectors.dtype)
+    getattr(native.library(), f"detent_gains_{_real(vectors)}")(
+        gradient.data_ptr(), vectors.data_ptr(), vectors.shape[1], len(vectors), segments.data_ptr(), len(segments),
+        made.data_ptr(), native.threads(),
+    )  # fmt: skip
+    return made
+
+
 def weigh(tables: Tensor, gains: Tensor, lasts: Tensor, segments: Tensor, heads: Sequence[int]) -> Tensor:
     """Turn gains (N S) into lambda, in place; return lambda before the first row of every segment: G S."""
     firsts = torch.empty(len(segments), sum(heads), dtype=gains.dtype)
@@ -163,6 +175,22 @@ def fold(values: Tensor, projection: Tensor, heads: Sequence[int]) -> Tensor:
         vectors.data_ptr(),
     )  # fmt: skip
     return vectors
+
+
+def unfold(gradient: Tensor, values: Tensor, projection: Tensor, heads: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """From the gradient of the folded vectors to those of (values, projection)."""
+    _agree(gradient, values, projection)
+    of_values, of_projection = torch.empty_like(values), torch.empty_like(projection)
+    getattr(native.library(), f"detent_unfold_{_real(values)}")(
+        gradient.data_ptr(), values.data_ptr(), values.shape[1], projection.data_ptr(), len(projection),
+        *_heads(heads), of_values.data_ptr(), of_projection.data_ptr(),
+    )  # fmt: skip
+    return of_values, of_projection
+
+
+def zeros(like: Tensor, *shape: int) -> Tensor:
+    """Zeros that the system hands out: nothing is written before a kernel does, by its own threads."""
+    return torch.from_numpy(np.zeros(shape, dtype=np.float64 if like.dtype == torch.float64 else np.float32))
 
 
 def speak(values: Tensor, projection: Tensor, offset: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:

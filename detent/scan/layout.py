@@ -35,6 +35,8 @@ class Layout:
     def held_rows(self) -> tuple[Tensor, Tensor]:
         """(rows that only hold a state, the segment whose state they hold)."""
         room = self.segments[:, ROOM]
+        if not bool(room.any()):
+            return room[:0], room[:0]
         owner = torch.arange(len(self.segments)).repeat_interleave(room)
         begin = (self.segments[:, ROW] + self.segments[:, LENGTH]) - (room.cumsum(0) - room)
         return begin.repeat_interleave(room) + torch.arange(len(owner)), owner

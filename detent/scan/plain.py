@@ -74,6 +74,9 @@ class Plain:
         states[rows[valid]] = path[valid].to(states.dtype)
         return path[:, -1].long() if path.shape[1] else starts.long()
 
+    def gains(self, gradient: Tensor, vectors: Tensor, segments: Tensor) -> Tensor:
+        return gradient[_to(rows_of(segments), gradient)] @ vectors.T
+
     def weigh(self, tables: Tensor, gains: Tensor, lasts: Tensor, segments: Tensor, heads: Sequence[int]) -> Tensor:
         laid, local, _, _ = _lay_out(tables, segments, heads)
         read = _to(torch.arange(laid.shape[1]) < segments[:, LENGTH, None], gains)
@@ -131,12 +134,29 @@ class Plain:
                 of_input.index_add_(0, rows[mine], g[mine] @ source.weight[entries])
 
     def fold(self, values: Tensor, projection: Tensor, heads: Sequence[int]) -> Tensor:
-        return fold(values, projection, heads)
+        shares = projection.view(len(projection), len(heads), values.shape[1])
+        nothing = projection.new_zeros(len(projection))
+        parts = values.split(list(heads))
+        return torch.cat([self.logits(part, shares[:, h], nothing) for h, part in enumerate(parts)])
+
+    def unfold(
+        self, gradient: Tensor, values: Tensor, projection: Tensor, heads: Sequence[int]
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        of_values, of_shares = [], []
+        shares = projection.view(len(projection), len(heads), values.shape[1])
+        for h, (part, value) in enumerate(zip(gradient.split(list(heads)), values.split(list(heads)), strict=True)):
+            of_values.append(part @ shares[:, h])
+            of_shares.append(part.T @ value)
+        return torch.cat(of_values), torch.cat(of_shares, dim=1)
+
+    @staticmethod
+    def zeros(like: Tensor, *shape: int) -> Tensor:
+        return like.new_zeros(shape)
 
     def speak(
         self, values: Tensor, projection: Tensor, offset: Tensor, states: Tensor, heads: Sequence[int]
     ) -> Tensor:  # fmt: skip
-        return self.read(fold(values, projection, heads), offset, states, heads)
+        return self.read(self.fold(values, projection, heads), offset, states, heads)
 
     def read(self, vectors: Tensor, offset: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
         output = offset.expand(len(states), -1)

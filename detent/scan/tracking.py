@@ -18,7 +18,7 @@ from torch import Tensor
 from detent.errors import InvalidInput
 from detent.scan.backends import stages
 from detent.scan.layout import Layout, lay_out
-from detent.scan.segments import LENGTH, of_batch, rows_of, windows
+from detent.scan.segments import of_batch, windows
 from detent.scan.source import Noise, Source
 from detent.scan.tables import cell_dtype, one_hot
 
@@ -125,15 +125,13 @@ def _gradients(
     width = source.input.shape[-1]
     summed: tuple[Tensor | None, Tensor | None, Tensor]
     if index is None:
-        pulled = gradient.new_zeros(len(source.input), width) if of_input else None
-        summed = pulled, torch.zeros_like(source.weight), torch.zeros_like(source.bias)
+        pulled = kernels.zeros(gradient, len(source.input), width) if of_input else None
+        summed = pulled, kernels.zeros(gradient, *weight.shape), kernels.zeros(gradient, *bias.shape)
     else:
-        summed = None, None, gradient.new_zeros(len(source.input), len(weight))
+        summed = None, None, kernels.zeros(gradient, len(source.input), len(weight))
 
     for window in reversed(list(windows(layout.segments, chunk))):
-        # segments never overlap: as many rows as there are means all of them, in order
-        whole = int(window[:, LENGTH].sum()) == len(gradient)
-        gains = (gradient if whole else gradient[rows_of(window).to(device)]) @ vectors.T
+        gains = kernels.gains(gradient, vectors, window)
         starts = _window_starts(layout, window, states, device)
         made = tables if chunk == 0 else kernels.tables(source, window, heads, noise)
         lasts = kernels.weigh(made, gains, lasts, window, heads)
@@ -149,7 +147,8 @@ def _gradients(
         of_logits = summed[2]
         pulled_back = (of_logits @ source.weight).view_as(input) if of_input else gradient.new_empty(0)
         of_weight, of_bias = of_logits.T @ source.input, of_logits.sum(0)
-    return pulled_back, of_weight, of_bias, of_vectors, gradient.sum(0), carried
+    # every row read one index of the first head: what those collected is the sum over all rows
+    return pulled_back, of_weight, of_bias, of_vectors, of_vectors[: heads[0]].sum(0), carried
 
 
 track_backward = torch.library.custom_op("detent::track_backward", _gradients, mutates_args=())

@@ -23,6 +23,8 @@ from detent.scan.affine.sweep import STEPS
 
 CACHED, PARALLEL = 1 << 20, 1 << 26
 """Numbers of a block on a CPU, where they should stay near a core, and on a device that wants many at once."""
+LEAST = 1 << 18
+"""Numbers below which a block is not worth a turn of its own."""
 CREWS = 8
 """Groups of rows that can be worked on at the same time, if there are so many rows."""
 
@@ -51,7 +53,8 @@ def block(B: int, L: int, numbers: int, device: torch.device) -> tuple[int, int]
     """(rows, steps) of a block, for states of so many numbers; the same however many threads there are."""
     lanes = max(16, (CACHED if device.type == "cpu" else PARALLEL) // (STEPS * numbers))
     most = max(1, -(-L // STEPS))
-    rows = max(1, min(-(-B // CREWS) if device.type == "cpu" else B, lanes // min(4, most)))
+    fair = max(-(-B // CREWS), LEAST // (STEPS * most * numbers)) if device.type == "cpu" else B
+    rows = max(1, min(B, fair, lanes // min(4, most)))
     return rows, STEPS * min(max(1, lanes // rows), most)
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from detent.automata import Moore
 from detent.automata.running import Ints
-from detent.tasks.sampling import Task
+from detent.tasks.sampling import Register, Task
 from detent.tasks.sentences import Stories
 from detent.tasks.vocabulary import ITEMS, PEOPLE, Vocabulary, beginning, following
 
@@ -90,9 +90,21 @@ def tracking_objects(people: int) -> Task:
     holders = np.array([[people if holder == NOBODY else holder for holder in g] for _, g in states], np.uint8)
     return Task(
         name=f"TSO{people}", machine=machine, law=Stories(people), question=Holder(holders),
-        layers=((people + 1,) * (people + 1), (people + 1,) * people),
+        layers=((people + 1,) * (people + 1), (people + 1,) * people), registers=registers(states),
         about=f"Tracking Shuffled Objects: {people} people swap {people} items; who has the {ITEMS[0]}?",
     )  # fmt: skip
+
+
+def registers(states: list[State]) -> tuple[Register, ...]:
+    """The first name of the sentence, and the holder of every item."""
+    people = PEOPLE[: len(states[0][1])]
+    parts = np.array([[person, *holders] for person, holders in states]) + 1
+    names = ("the first name", *(f"the holder of the {item}" for item in ITEMS[: len(people)]))
+    unset = ("idle", *["nobody"] * len(people))
+    return tuple(
+        Register(name, (nothing, *people), parts[:, part])
+        for part, (name, nothing) in enumerate(zip(names, unset, strict=True))
+    )
 
 
 def _name(state: State) -> str:

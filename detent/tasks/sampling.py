@@ -55,6 +55,16 @@ class Question(Protocol):
         """The answers (B), given the states at the end (B)."""
 
 
+@dataclass(frozen=True, eq=False)
+class Register:
+    """A part of the state that people have a name for."""
+
+    name: str
+    values: tuple[str, ...]
+    of_state: Ints
+    """n: the number of its value in every state."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """A machine and a way of speaking it; the target at every position is the machine's state.
@@ -76,6 +86,8 @@ class Task:
     """What the last two symbols ask, where they do."""
     layers: tuple[tuple[int, ...], ...] | None = None
     """Heads of every layer, for a task that takes a stack; None where one layer will do and its heads are computed."""
+    registers: tuple[Register, ...] = ()
+    """What a state is made of, where it is made of parts."""
     about: str = ""
     """One sentence."""
 

@@ -57,6 +57,8 @@ class Anchor(nn.Module):
         self.readers = nn.ParameterList(nn.Parameter(torch.empty(d, model.width)) for d in codes.heads)
         for reader in self.readers:
             truncated_(reader, generator)
+        # shared with the codes, so that a checkpoint knows the labels that were met on the way
+        self.register_buffer("of_label", torch.from_numpy(codes.of_label))
         self.wanted = [_columns(table) for table in codes.tables]
 
     def loss(self, symbols: Ints, labels: Ints) -> Tensor:
@@ -78,12 +80,12 @@ class Anchor(nn.Module):
         self.model.eval()
         encoded = self.model.encode(torch.arange(self.model.vocabulary))
         tables = [
-            _lead(theta[symbol, column], target) / self.block.config.temperature
+            lead(theta[symbol, column], target) / self.block.config.temperature
             for theta, (symbol, column, target) in zip(self._logits(encoded), self.wanted, strict=True)
         ]
         code = torch.from_numpy(self.codes.of_label[labels])
         features = self._features(encoded, torch.from_numpy(symbols), code)
-        reads = [_lead(linear(features, reader), code[:, h]) for h, reader in enumerate(self.readers)]
+        reads = [lead(linear(features, reader), code[:, h]) for h, reader in enumerate(self.readers)]
         self.model.train(training)
         return min(tables), min(reads)
 
@@ -127,7 +129,7 @@ def _columns(table: Ints) -> tuple[Tensor, Tensor, Tensor]:
     return torch.from_numpy(symbol), torch.from_numpy(column), torch.from_numpy(table[symbol, column])
 
 
-def _lead(scores: Tensor, target: Tensor) -> float:
+def lead(scores: Tensor, target: Tensor) -> float:
     """By how much the smallest right score leads all others of its row."""
     if scores.shape[-1] == 1 or not len(scores):
         return float("inf")

@@ -1,0 +1,182 @@
+"""The anchored phase of a stack: teach two layers their registers, and the read-outs to tell them, row by row.
+
+    R  rows     r  heads of a layer     d  indices of a head     m  width     n  labels
+
+A step of the optimiser costs the few rows of the lessons, whatever the length of the stories they came from. The label
+is taught one register at a time, and the readers are then written into the map to the labels: the logit of a label is
+the sum of what its registers score.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, linear
+
+from detent.automata.running import Ints
+from detent.layers import NFSM
+from detent.layers.initial import truncated_
+from detent.models import Backbone
+from detent.models.backbone import Layer
+from detent.scan.plain import fold
+from detent.scan.tables import entry_offsets, offsets
+from detent.training.anchor import Anchoring, lead
+from detent.training.lessons import NONE, Lessons, Moves
+from detent.training.staging import Stages
+
+
+class StackAnchor(nn.Module):
+    """A model of two NFSM layers with a convolution, what its heads carry, and a reader for every register."""
+
+    def __init__(
+        self, model: Backbone, stages: Stages, lessons: Lessons, settings: Anchoring, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.model, self.stages, self.lessons, self.settings = model, stages, lessons, settings
+        self.layers: list[Layer] = list(model.layers)  # type: ignore[arg-type]
+        sizes = stages.parts.max(axis=0) + 1
+        self.readers = nn.ParameterList(nn.Parameter(torch.empty(int(d), model.width)) for d in sizes)
+        for reader in self.readers:
+            truncated_(reader, generator)
+
+    def loss(self, reads: Ints) -> Tensor:
+        """Cross-entropy of every column of every window, and of what is said and answered at some of the reads."""
+        streams = self._streams()
+        total = streams[0].new_zeros(())
+        for theta, moves in self._columns(streams):
+            total = total + cross_entropy(theta.flatten(0, 1), torch.from_numpy(moves.table).flatten())
+        for scores, right in self._said(streams[1], reads):
+            total = total + cross_entropy(scores, right)
+        return total
+
+    @torch.no_grad()
+    def margins(self) -> tuple[float, float]:
+        """(smallest lead of a right logit, in units of the temperature; of a right value or answer), without noise.
+
+        Of moves that stories showed; the others are taught and need not hold.
+        """
+        training = self.model.training
+        self.model.eval()
+        streams = self._streams()
+        tables = []
+        for theta, moves in self._columns(streams):
+            seen = torch.from_numpy(moves.seen)
+            tables.append(lead(theta[seen], torch.from_numpy(moves.table)[seen]))
+        reads = [lead(*pair) for pair in self._said(streams[1], np.arange(len(self.lessons.reads)))]
+        self.model.train(training)
+        return min(tables), min(reads)
+
+    @torch.no_grad()
+    def release(self) -> None:
+        """Write the readers into the map to the labels; from here on the model stands alone."""
+        parts = torch.from_numpy(self.stages.parts)
+        self.model.readout.bias.zero_()
+        self.model.readout.weight.zero_()
+        for k, reader in enumerate(self.readers):
+            self.model.readout.weight += reader[parts[:, k]]
+
+    def _streams(self) -> tuple[Tensor, Tensor]:
+        """What the layers read: one row for every symbol, and one for every input of the second layer."""
+        symbols = self.model.encode(torch.arange(self.model.vocabulary))
+        return symbols, _above(self.layers[0], symbols, self.lessons.inputs)
+
+    def _columns(self, streams: tuple[Tensor, Tensor]) -> list[tuple[Tensor, Moves]]:
+        """For every head of both layers its logits over the temperature, R d d as [window, from, to], and its moves."""
+        found = []
+        for layer, stream, windows, moves in zip(
+            self.layers, streams, self.lessons.windows, self.lessons.moves, strict=True
+        ):
+            block = _block(layer)
+            flat = linear(block._source(_read(layer, stream, windows)), block.weight, block.bias)
+            flat = flat / block.config.temperature
+            for d, at, head in zip(block.heads, entry_offsets(block.heads), moves, strict=True):
+                found.append((flat[:, at : at + d * d].view(-1, d, d), head))
+        return found
+
+    def _said(self, inputs: Tensor, reads: Ints) -> list[tuple[Tensor, Tensor]]:
+        """(scores, what is right) of every reader at these reads, and of the answers at those that ask for one."""
+        lessons = self.lessons
+        seen = self.model.decode(_above(self.layers[1], inputs, lessons.reads[reads]))
+        parts = torch.from_numpy(self.stages.parts[lessons.labels[reads]])
+        found = [(linear(seen, reader), parts[:, k]) for k, reader in enumerate(self.readers)]
+        answers = torch.from_numpy(lessons.answers[reads])
+        asked = (answers != NONE).nonzero().flatten()
+        if self.model.reply is not None and len(asked):
+            found.append((self.model.reply(seen[asked]), answers[asked]))
+        return found
+
+
+@dataclass
+class AnchoredStack:
+    """Registers as teachers, until every column and every read-out leads by its margin twice in a row."""
+
+    anchor: StackAnchor
+    generator: np.random.Generator
+    name: str = "anchored"
+    steps: int = 0
+    streak: int = 0
+    loss: float = float("nan")
+
+    def __post_init__(self) -> None:
+        settings = self.anchor.settings
+        self.check_every = settings.check_every
+        self.optimizer = torch.optim.AdamW(self.anchor.parameters(), settings.rate, weight_decay=settings.weight_decay)
+
+    @property
+    def module(self) -> nn.Module:
+        return self.anchor
+
+    @property
+    def done(self) -> bool:
+        return self.streak >= 2 or self.steps >= self.anchor.settings.longest
+
+    def step(self) -> None:
+        settings = self.anchor.settings
+        self.anchor.train()
+        for group in self.optimizer.param_groups:
+            group["lr"] = settings.rate * max(0.1, min(1.0, 100 / (self.steps + 1)))
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self.anchor.loss(self._some())
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.anchor.parameters(), 1.0)
+        self.optimizer.step()
+        self.steps, self.loss = self.steps + 1, float(loss.detach())
+
+    def _some(self) -> Ints:
+        """Reads for one step: half of them ask for an answer, where there are so many."""
+        lessons, half = self.anchor.lessons, self.anchor.settings.rows // 2
+        chosen = []
+        for kind in (lessons.answers == NONE, lessons.answers != NONE):
+            rows = np.flatnonzero(kind)
+            chosen.append(rows if len(rows) <= half else self.generator.choice(rows, half, replace=False))
+        return np.concatenate(chosen)
+
+    def check(self) -> dict[str, float]:
+        settings = self.anchor.settings
+        tables, reads = self.anchor.margins()
+        reached = tables >= settings.table_margin and reads >= settings.read_margin
+        self.streak = self.streak + 1 if reached else 0
+        return {"loss": self.loss, "table_margin": tables, "read_margin": reads}
+
+
+def _read(layer: Layer, stream: Tensor, windows: Ints) -> Tensor:
+    """What the block reads in every window (R m); before a word began, a convolution holds zeros."""
+    rows = torch.from_numpy(windows)
+    last = layer.before(stream[rows[:, :-1]]) * (rows[:, :-1, None] != NONE)
+    return layer.read(stream[rows[:, -1:]], last)[0][:, 0]
+
+
+def _above(layer: Layer, stream: Tensor, rows: Ints) -> Tensor:
+    """The residual stream above a layer: rows of (what it read, the indices it has moved to)."""
+    block, read = _block(layer), torch.from_numpy(rows)
+    vectors = fold(block.values, block.projection.weight, block.heads)
+    said = block.projection.bias + vectors[read[:, 1:] + torch.tensor(offsets(block.heads))].sum(dim=1)
+    return layer.mix(stream[read[:, 0]] + said)
+
+
+def _block(layer: Layer) -> NFSM:
+    assert isinstance(layer.block, NFSM)
+    return layer.block

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -97,15 +97,24 @@ class Report:
     def measure(self, case: str, methods: Sequence[Method], *, unit: str, rounds: int) -> list[Timing]:
         """Compare the answers, then time every method once per round."""
         self.agree(case, methods)
-        spent = np.array([[_seconds(method.call) for method in methods] for _ in range(rounds)])
-        rates = np.array([method.items for method in methods]) / spent
+        spent = zip(*([seconds(method.call) for method in methods] for _ in range(rounds)), strict=True)
+        items = {method.name: method.items for method in methods}
+        return self.record(case, dict(zip(items, spent, strict=True)), items, unit=unit)
+
+    def record(
+        self, case: str, spent: Mapping[str, Sequence[float]], items: Mapping[str, int], *, unit: str
+    ) -> list[Timing]:  # fmt: skip
+        """Keep the seconds of every method's calls; a ratio is taken over the rounds that both methods took part in."""
+        first, *_ = spent
         found = [
             Timing(
-                case=case, method=method.name, items=method.items, unit=unit, calls=rounds,
-                seconds=statistics.median(spent[:, i].tolist()),
-                ratio=statistics.median((rates[:, i] / rates[:, 0]).tolist()),
+                case=case, method=name, items=items[name], unit=unit, calls=len(calls),
+                seconds=statistics.median(calls),
+                ratio=items[name] / items[first] * statistics.median(
+                    theirs / ours for theirs, ours in zip(spent[first], calls, strict=False)
+                ),
             )
-            for i, method in enumerate(methods)
+            for name, calls in spent.items()
         ]  # fmt: skip
         self.timings += found
         return found
@@ -138,7 +147,8 @@ class Report:
         return [{**asdict(timing), "rate": timing.rate} for timing in self.timings]
 
 
-def _seconds(call: Callable[[], Any]) -> float:
+def seconds(call: Callable[[], Any]) -> float:
+    """How long one call takes."""
     begun = time.perf_counter()
     call()
     return time.perf_counter() - begun

@@ -5,16 +5,15 @@ B = 16 sequences, inputs of width 256, one head of d indices, float32, gradients
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from benchmarks._memory import peak_bytes
 from benchmarks.harness import Method, Report, Target
 from detent import scan
 from detent.layers import NFSM
@@ -59,31 +58,24 @@ def compare_backends(report: Report, length: int, rounds: int) -> None:
     tables = torch.randint(0, 16, (B, length, 16), generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
     start = torch.zeros(B, 1, dtype=torch.int64)
     composing = [
-        Method(name, lambda name=name: scan.run(tables, start, backend=name), items=B * length)
+        Method(name, partial(scan.run, tables, start, backend=name), items=B * length)
         for name in ("reference", "tree", "cpu")
     ]
     report.measure(f"states of given tables, d=16, L={length}", composing, unit="steps", rounds=rounds)
 
     x = inputs(length)
-    slow = [
-        Method(name, lambda name=name: training_step(layer_of(16, name), x), items=B * length)
-        for name in ("reference", "cpu")
-    ]
+    slow = [Method(name, partial(_made_and_trained, x, name), items=B * length) for name in ("reference", "cpu")]
     case = f"training step against the loop, d=16, L={length}"
     report.measure(case, slow, unit="steps", rounds=2)
     report.target(case, "cpu", at_least=10)
 
     # the tree's logits come from BLAS: its states are compared in float64, where no two logits are that close
     exact = inputs(min(length, 1024), torch.float64)
-    double = [
-        Method(name, lambda name=name: training_step(layer_of(16, name, dtype=torch.float64), exact), items=1)
-        for name in ("tree", "cpu")
-    ]
+    double = [Method(name, partial(_made_and_trained, exact, name), items=1) for name in ("tree", "cpu")]
     report.agree("sampled states in float64", double)
     layers = {name: layer_of(16, name) for name in ("tree", "cpu")}
     fast = [
-        Method(name, lambda layer=layer: _silent(training_step(layer, x)), items=B * length)
-        for name, layer in layers.items()
+        Method(name, partial(_silently, training_step, layer, x), items=B * length) for name, layer in layers.items()
     ]
     case = f"training step against the tree, d=16, L={length}"
     report.measure(case, fast, unit="steps", rounds=rounds)
@@ -132,8 +124,7 @@ def compare_backwards(report: Report, length: int, rounds: int) -> None:
     )
     case = f"backward of the parameters, d=16, L={length}"
     methods = [
-        Method(name, lambda call=call: _silent(call()), items=len(x))
-        for name, call in (("dense", dense), ("sparse", sparse))
+        Method(name, partial(_silently, call), items=len(x)) for name, call in (("dense", dense), ("sparse", sparse))
     ]
     report.measure(case, methods, unit="steps", rounds=rounds)
     report.target(case, "sparse", at_least=2)
@@ -145,10 +136,10 @@ def sweep_lengths(report: Report, lengths: Sequence[int], rounds: int) -> None:
     for length in lengths:
         x = inputs(length)
         layer = layer_of(16, chunk=512)
-        spent = _median(lambda layer=layer, x=x: _both_ways(layer, x), rounds if length <= 2**14 else 3)
+        spent = _median(partial(_both_ways, layer, x), rounds if length <= 2**14 else 3)
         per_step[length] = spent / length
         outside = x.numel() * x.element_size()  # the output, which is also its own gradient here
-        memory[length] = _peak_bytes(lambda layer=layer, x=x: _both_ways(layer, x)) - outside
+        memory[length] = peak_bytes(partial(_both_ways, layer, x)) - outside
         report.notes.append(
             f"L={length}, d=16, chunks of 512: {spent * 1e3:.3g} ms, {per_step[length] * 1e6:.3g} us per step of the "
             f"batch, {memory[length] / 2**20:.0f} MiB beyond the input and the output"
@@ -175,9 +166,9 @@ def sweep_sizes(report: Report, sizes: Sequence[int], length: int, rounds: int) 
     for d in sizes:
         layer = layer_of(d)
         few = rounds if d <= 32 else 1
-        whole = _median(lambda layer=layer: _both_ways(layer, x), few)
+        whole = _median(partial(_both_ways, layer, x), few)
         weight, bias = layer.weight.detach(), layer.bias.detach()
-        product = _median(lambda weight=weight, bias=bias: _product(flat, weight, bias), few)
+        product = _median(partial(_product, flat, weight, bias), few)
         report.notes.append(
             f"d={d}, L={length}: {whole * 1e3:.3g} ms, {product / whole:.0%} of it the matrix product of the logits"
         )
@@ -220,8 +211,14 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor) -> None:
         cpu.logits(rows, weight, bias)
 
 
-def _silent(_: object) -> None:
-    return None
+def _made_and_trained(x: Tensor, backend: str) -> Tensor:
+    """The last states of a training step of a layer made for it, in the type of the input."""
+    return training_step(layer_of(16, backend, dtype=x.dtype), x)
+
+
+def _silently(call: Callable[..., object], *arguments: object) -> None:
+    """Do it and return nothing: an answer that rounds is not compared to the bit."""
+    call(*arguments)
 
 
 def _median(call: Callable[[], object], rounds: int) -> float:
@@ -232,18 +229,3 @@ def _median(call: Callable[[], object], rounds: int) -> float:
         call()
         spent.append(time.perf_counter() - begun)
     return statistics.median(spent)
-
-
-def _peak_bytes(call: Callable[[], object]) -> int:
-    """How far the resident memory of this process rises during the call (Linux)."""
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)  # or memory that was freed but kept would be counted as there before
-    Path("/proc/self/clear_refs").write_text("5")
-    before = _status("VmRSS")
-    call()
-    return _status("VmHWM") - before
-
-
-def _status(field: str) -> int:
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
-    return int(line.split()[1]) * 1024

@@ -35,10 +35,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "extraction": {"automata", "runtime", "layers", "models", "errors"},
     "recipes": FLOORS_0_TO_4,
     "figures": {"records", "automata", "errors"},
-    "cli": FLOORS_0_TO_4 | {"recipes", "figures", "front-door"},
+    "report": {"automata", "runtime", "tasks", "certification", "records", "errors"},
+    "cli": FLOORS_0_TO_4 | {"recipes", "figures", "report", "front-door"},
     "__main__": {"cli"},
 }
-NO_TORCH = {"errors", "records", "native", "automata", "runtime", "tasks", "certification", "figures"}
+NO_TORCH = {"errors", "records", "native", "automata", "runtime", "tasks", "certification", "figures", "report"}
 ONLY_STANDARD_LIBRARY = {"errors", "records"}
 STANDARD_LIBRARY = sys.stdlib_module_names | {"__future__"}
 

@@ -1,0 +1,4 @@
+"""A run as one HTML page that needs nothing else: read from its folder, no torch."""
+
+from detent.report.page import page_of as page_of
+from detent.report.page import write_report as write_report

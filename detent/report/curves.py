@@ -1,0 +1,100 @@
+"""What a run's rows show: the learning curve, and accuracy along lengths."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from detent.report.chart import Axis, Line, chart
+from detent.report.markup import Html, element, joined
+
+Row = dict[str, Any]
+FLOOR = 1e-12
+
+
+def learning(history: list[Row]) -> Html:
+    """The loss along the steps of all phases and attempts, one after another, and accuracy where it was measured."""
+    placed = _one_after_another(history)
+    if not placed:
+        return element("p", "No history was kept.", class_="soft")
+    parts = []
+    losses = _by_phase(placed, "loss", lambda value: max(value, FLOOR))
+    if losses:
+        values = [value for line in losses for _, value in line.points]
+        steps = _steps(placed)
+        bounds = 10 ** math.floor(math.log10(min(values))), 10 ** math.ceil(math.log10(max(values)) + 1e-9)
+        picture = chart(losses, steps, Axis("loss", *bounds, base=10), title="Loss along the steps of training")
+        parts.append(element("figure", element("h3", "Loss"), picture))
+    right = _by_phase(placed, "accuracy", float)
+    if right and len(placed) > 1 and sum(len(line.points) for line in right) > 1:
+        picture = chart(right, _steps(placed), Axis("", 0, 1), title="Share of fresh words with every label right")
+        parts.append(element("figure", element("h3", "Fresh words with every label right"), picture))
+    return element("div", *parts, class_="pair")
+
+
+def lengths(rows: list[Row]) -> Html:
+    """Accuracy along lengths, one line for every cell, on an axis of powers of two; the numbers below it."""
+    lines = []
+    for name in dict.fromkeys(_cell(row) for row in rows):
+        points = sorted((row["length"], right(row)) for row in rows if _cell(row) == name)
+        lines.append(Line(name, points))
+    every = [row["length"] for row in rows]
+    seen = [row["length"] for row in rows if row.get("seen_in_training")]
+    picture = chart(
+        lines, Axis("length of a word", min(every), max(every), base=2), Axis("", 0, 1),
+        title="Share of words with every label right, by length", marks=[max(seen)] if seen else [],
+    )  # fmt: skip
+    note = [element("p", "Left of the dashed line: lengths seen in training.", class_="soft")] if seen else []
+    return joined([element("figure", picture), *note, _numbers(lines)])
+
+
+def right(row: Row) -> float:
+    """The share of words of a row that are right from the first label to the last."""
+    if "correct_sequences" in row:
+        return float(row["correct_sequences"] / row["sequences"])
+    return float(row["accuracy"])
+
+
+def _numbers(lines: list[Line]) -> Html:
+    top = element(
+        "tr", element("th", "length", scope="col"), *(element("th", line.name, scope="col") for line in lines)
+    )
+    found = [dict(line.points) for line in lines]
+    body = []
+    for length in sorted({length for points in found for length in points}):
+        cells = [element("td", f"{points[length]:.3f}" if length in points else "–") for points in found]
+        body.append(element("tr", element("th", f"{length:,}", scope="row"), *cells))
+    table = element("table", element("thead", top), element("tbody", *body))
+    return element("details", element("summary", "The numbers"), element("div", table, class_="scroll"))
+
+
+def _cell(row: Row) -> str:
+    return str(row.get("cell", "nfsm"))
+
+
+def _one_after_another(history: list[Row]) -> list[tuple[float, Row]]:
+    """Rows with the number of steps taken since the very beginning."""
+    placed, before, last = [], 0, 0
+    part: tuple[Any, Any] | None = None
+    for row in history:
+        if (row.get("attempt"), row.get("phase")) != part:
+            part, before = (row.get("attempt"), row.get("phase")), before + last
+        last = int(row.get("step", 0))
+        placed.append((float(before + last), row))
+    return placed
+
+
+def _steps(placed: list[tuple[float, Row]]) -> Axis:
+    return Axis("steps", 0, max(step for step, _ in placed))
+
+
+def _by_phase(placed: list[tuple[float, Row]], name: str, value: Any) -> list[Line]:
+    """One line for every phase, of the attempt that counted."""
+    last = placed[-1][1].get("attempt")
+    kept = [(step, row) for step, row in placed if row.get("attempt") == last and _is_number(row.get(name))]
+    phases = dict.fromkeys(str(row.get("phase")) for _, row in kept)
+    return [Line(p, [(step, value(row[name])) for step, row in kept if str(row.get("phase")) == p]) for p in phases]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)

@@ -1,0 +1,71 @@
+"""Pictures of machines inside the page, and the machine that was read out in the names and order of its target."""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from detent.automata import Mealy, Moore, Semiautomaton
+from detent.report.markup import Html, alone, element
+
+MOST_STATES = 32
+"""States of a machine that is drawn; beyond, a page shows nothing that could be read."""
+MOST_BYTES = 400_000
+
+
+def drawing(machine: Semiautomaton, caption: str) -> Html:
+    """A figure of the machine, or a sentence that says why there is none."""
+    encoded = _encoded(machine)
+    if encoded is None:
+        said = f"{machine.n_states:,} states and {machine.n_symbols:,} symbols are too many for a drawing here."
+        return element("figure", element("p", said, class_="soft"), element("figcaption", caption))
+    picture = alone(
+        "img", class_="drawing", src=f"data:image/svg+xml;base64,{encoded}",
+        alt=f"{caption}: a diagram of {machine.n_states} states and {machine.n_symbols} symbols",
+    )  # fmt: skip
+    return element("figure", picture, element("figcaption", caption))
+
+
+def _encoded(machine: Semiautomaton) -> str | None:
+    from detent.automata.diagram import draw
+    from detent.automata.diagram.scene import fits
+
+    if machine.n_states > MOST_STATES or not fits(machine):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "machine.svg"
+        draw(machine, path)
+        picture = path.read_bytes()
+    return base64.b64encode(picture).decode() if len(picture) <= MOST_BYTES else None
+
+
+def in_words_of(target: Moore | Mealy, machine: Moore | Mealy) -> Moore | Mealy:
+    """The machine with its states called and ordered as in the target, where what it says tells them apart."""
+    names = machine.states if isinstance(machine, Moore) else _said_on_arrival(machine)
+    if machine.symbols != target.symbols or sorted(names) != sorted(target.states):
+        return machine
+    order = np.array([names.index(name) for name in target.states])
+    number = np.argsort(order)
+    return Moore(
+        symbols=machine.symbols, states=target.states, tables=number[machine.tables[:, order]],
+        start=int(number[machine.start]), outputs=target.states, readout=np.arange(len(order)),
+    )  # fmt: skip
+
+
+def same_steps(one: Moore | Mealy, other: Moore | Mealy) -> bool:
+    """Whether the two are the same states and arrows, whatever they say."""
+    return (
+        (one.symbols, one.states, one.start) == (other.symbols, other.states, other.start)
+        and np.array_equal(one.tables, other.tables)
+    )  # fmt: skip
+
+
+def _said_on_arrival(machine: Mealy) -> list[str]:
+    """What is said on the way into each state, where that is one thing."""
+    said: dict[int, set[int]] = {q: set() for q in range(machine.n_states)}
+    for state, output in zip(machine.tables.ravel().tolist(), machine.readout.ravel().tolist(), strict=True):
+        said[state].add(output)
+    return [" or ".join(sorted(machine.outputs[k] for k in said[q])) for q in range(machine.n_states)]

@@ -1,0 +1,193 @@
+"""The report says what the files say, escapes what comes from outside, and stays small."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from detent import records
+from detent.automata import Mealy, mathieu11
+from detent.certification import Certificate
+from detent.cli.app import run as command
+from detent.errors import BrokenFile
+from detent.report import page_of, write_report
+from detent.runtime import Machine
+from tests.report.conftest import HOSTILE
+
+Said = pytest.CaptureFixture[str]
+VOID = {"meta", "link", "img"}
+
+
+class Outline(HTMLParser):
+    """Every element with its attributes, every text; refuses elements that are not closed in order."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+
+def copied(folder: Path, to: Path) -> Path:
+    return Path(shutil.copytree(folder, to / "run"))
+
+
+def test_it_says_what_the_certificate_says(s3: Path) -> None:
+    page, content = page_of(s3), json.loads((s3 / "certificate.json").read_text())
+    text = Outline(page).text
+    margins = [
+        (margin, symbol, k)
+        for head in content["margins"]["logits"][0]
+        for symbol, row in zip(content["symbols"], head, strict=True)
+        for k, margin in enumerate(row)
+    ]
+    margin, symbol, k = min(margins)
+    assert f"correct on every word of every length; weakest margin {margin:.3g} at symbol {symbol}, column {k}" in text
+    assert f"proved for {' and '.join(content['proved'])}." in text
+    assert content["weights"] in text
+    assert "it is the target, arrow for arrow" in text
+    assert page.count("data:image/svg+xml") == 2
+
+
+def test_every_entry_of_every_table_is_there(s3: Path) -> None:
+    content = json.loads((s3 / "certificate.json").read_text())
+    tables = re.findall(r"<h3>Head (\d+): .*?<tbody>(.*?)</tbody>", page_of(s3), re.DOTALL)
+    for head, body in tables:
+        rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in body.split("</tr>") if row]
+        assert [[int(entry) for entry in row] for row in rows] == content["layers"][0]["tables"][int(head)]
+    assert len(tables) == len(content["layers"][0]["heads"])
+
+
+def test_names_cannot_break_out(hostile: Path) -> None:
+    page = page_of(hostile)
+    outline = Outline(page)
+    assert {tag for tag, _ in outline.elements} & {"script", "iframe", "object", "form", "base"} == set()
+    assert not any(key.startswith("on") for _, attributes in outline.elements for key in attributes)
+    sources = [attributes["src"] for tag, attributes in outline.elements if tag == "img"]
+    assert all(source is not None and source.startswith("data:image/svg+xml;base64,") for source in sources)
+    for name in HOSTILE[:3]:
+        assert name in "".join(outline.texts)
+    assert "\u202e" not in page
+    assert "'; \\u{202e}txt.exe" in unescape(page)
+
+
+def test_nothing_comes_from_elsewhere(s3: Path) -> None:
+    for _, attributes in Outline(page_of(s3)).elements:
+        for key in ("src", "href", "action", "data"):
+            assert (attributes.get(key) or "data:").startswith("data:")
+    assert "url(" not in page_of(s3)
+
+
+def test_a_large_machine_is_not_drawn(tmp_path: Path) -> None:
+    folder = tmp_path / "m11"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps({"task": "M11", "seed": 42, "arm": "default", "width": 128}))
+    Machine.of(mathieu11()).save(folder / "machine.json")
+    page = page_of(folder)
+    assert re.search(r"7,920 states and \d symbols are too many for a drawing here\.", page)
+    assert len(page) < 60_000
+
+
+def test_a_run_without_a_certificate_says_what_is_wrong(s3: Path, tmp_path: Path) -> None:
+    folder = copied(s3, tmp_path)
+    (folder / "certificate.json").unlink()
+    assert "No certificate. Certified on every word" in Outline(page_of(folder)).text
+    machine = Machine.of(Mealy(
+        symbols=("(0 1)", "(1 2)"), tables=[[0], [0]], states=("only",), outputs=("e", "(0 1)", "(1 2)"),
+        readout=[[1], [2]],
+    ))  # fmt: skip
+    machine.save(folder / "machine.json")
+    text = Outline(page_of(folder)).text
+    assert "No certificate. Not certified: after '(0 1) (0 1)' the machine says '(0 1)', and 'e' is right" in text
+
+
+def test_a_certificate_that_was_bent_is_refused(s3: Path, tmp_path: Path) -> None:
+    folder = copied(s3, tmp_path)
+    content = json.loads((folder / "certificate.json").read_text())
+    content["layers"][0]["tables"][0][0][0] ^= 1
+    Certificate(content).write(folder / "certificate.json")
+    text = Outline(page_of(folder)).text
+    assert "The certificate is refused." in text
+    assert "correct on every word" not in text
+
+
+def test_a_baseline_has_a_curve_and_a_sweep(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"task": "S3", "seed": 1, "cell": "mamba", "width": 16}))
+    for step in (50, 100):
+        row = {"attempt": 0, "phase": "tracking", "step": step, "loss": 1 / step, "accuracy": step / 100}
+        records.append(tmp_path / "history.jsonl", row)
+    for cell, length, right in (("mamba", 64, 10), ("mamba", 1024, 0), ("nfsm", 64, 10), ("nfsm", 1024, 10)):
+        row = {"cell": cell, "length": length, "sequences": 10, "correct_sequences": right}
+        records.append(tmp_path / "sweep.jsonl", row | {"seen_in_training": length == 64})
+    text = Outline(page_of(tmp_path)).text
+    assert "no machine was read out of this network" in text
+    assert "100 steps" in text
+    assert "Longer words" in text
+    assert "lengths seen in training" in text
+
+
+def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(BrokenFile, match=r"this is not the folder of a run: there is no config.json in it\."):
+        page_of(tmp_path)
+    (tmp_path / "config.json").write_text("[]")
+    with pytest.raises(BrokenFile, match=r"this is not the plan of a run \(it names no task\)\."):
+        page_of(tmp_path)
+    (tmp_path / "config.json").write_text('{"task": ')
+    with pytest.raises(BrokenFile, match=r"config.json: this is not the plan of a run"):
+        page_of(tmp_path)
+
+
+def test_what_the_page_tells_to_do_works(s3: Path, capsys: Said) -> None:
+    page = page_of(s3)
+    python, shell = (unescape(block) for block in re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL)[-2:])
+    code, comment = python.split("# ", 1)
+    exec(code, {})
+    assert capsys.readouterr().out == comment.splitlines()[0] + "\n"
+    piped, checked = shell.splitlines()
+    words, _, run = piped.partition(" | ")
+    assert shlex.split(words)[0] == "echo"
+    (s3 / "word.txt").write_text(shlex.split(words)[1])
+    assert command([*shlex.split(run)[1:], str(s3 / "word.txt")]) == 0
+    assert command(shlex.split(checked)[1:]) == 0
+
+
+def test_the_verb(s3: Path, tmp_path: Path, capsys: Said) -> None:
+    assert command(["report", str(s3), "-o", str(tmp_path / "page.html"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["bytes"] == len((tmp_path / "page.html").read_bytes())
+    assert write_report(s3) == s3 / "report.html"
+    assert (s3 / "report.html").read_bytes() == (tmp_path / "page.html").read_bytes()
+
+
+def test_a_long_history_makes_a_small_chart(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"task": "S3"}))
+    losses = np.random.default_rng(0).random(5_000)
+    rows = [{"attempt": 0, "phase": "tracking", "step": k + 1, "loss": loss} for k, loss in enumerate(losses)]
+    (tmp_path / "history.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert len(page_of(tmp_path)) < 30_000

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from detent.certification import certify as certify
     from detent.extraction import extract as extract
     from detent.layers import NFSM as NFSM
+    from detent.recipes import train as train
     from detent.tasks import task as task
 
     __version__: str
@@ -26,6 +27,7 @@ _ROOM = {
     "extract": "extraction",
     "read_machine": "automata",
     "task": "tasks",
+    "train": "recipes",
 }
 __all__ = list(_ROOM)
 

@@ -19,6 +19,10 @@ from detent.errors import DetentError
 WRONG, INTERRUPTED, LEFT_ALONE = 2, 130, 141
 
 
+class Stopped(DetentError):
+    """Work that was interrupted, with a sentence about what is left of it."""
+
+
 def guarded(work: Callable[[], int | None]) -> int:
     """Do the work; its exit code, or that of what went wrong, which is said in a sentence."""
     try:
@@ -30,6 +34,8 @@ def guarded(work: Callable[[], int | None]) -> int:
         return _say("interrupted.", code) if code == INTERRUPTED else code or 0
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted.", INTERRUPTED)
+    except Stopped as error:
+        return _say(str(error), INTERRUPTED)
     except DetentError as error:
         return _say(str(error), WRONG)
     except BrokenPipeError:

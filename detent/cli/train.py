@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from detent.cli.output import AsJson, console, print_json
+from detent.cli.guard import Stopped
+from detent.cli.output import AsJson, print_json
+from detent.cli.progress import Live
 from detent.errors import InvalidConfig
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ def train(
 ) -> None:
     """Learn a task, read the machine out of the network, and certify that it is the target on every word.
 
-    Leaves a folder with the plan, the weights, the history, the machine and the certificate, for `detent check`. Exit
-    code 0 when it is certified, 1 when it is not, with a shortest word on which they differ.
+    Leaves a folder with the plan, the weights, the history, the machine and the certificate, for `detent check`. A run
+    that was stopped or killed goes on when the command is repeated, and ends with the same weights; a folder with
+    another run is refused. Exit code 0 when it is certified, 1 when it is not, with a shortest word that shows it.
 
     Examples:
 
@@ -41,20 +43,16 @@ def train(
 
     from detent.recipes import Plan
     from detent.recipes import train as learn
-    from detent.recipes.folder import finish, prepare
 
     plan = Plan(task=name, seed=seed, arm=recipe, heads=_sizes(heads))
     folder = out or Path("runs") / f"{Path(name).stem}-{seed}-{recipe}"
-    note = prepare(folder, plan)
     torch.set_num_threads(1)  # a few rows at a time: waking a second thread costs more than it brings
-    with _live() as show:
-
-        def watch(row: dict[str, Any]) -> None:
-            note(row)
-            show(row)
-
-        run = learn(plan, watch)
-    certificate = finish(folder, run)
+    try:
+        with Live(plan.longest) as show:
+            run = learn(plan, show, out=folder)
+    except KeyboardInterrupt as stop:
+        raise Stopped(f"{str(stop) or 'interrupted'}; {folder} is gone on with when the command is repeated.") from None
+    certificate = run.certificate() if run.certified else None
     if as_json:
         print_json(_row(run, certificate, folder))
     else:
@@ -86,24 +84,3 @@ def _sentences(run: Run, certificate: Certificate | None, folder: Path) -> list[
     learned = f"{run.task.name}: heads {' '.join(map(str, run.heads))}, {run.steps} steps{again}, {run.seconds:.1f} s"
     said = run.verdict.explain() if certificate is None else certificate.summary()
     return [learned, said, f"kept in {folder}"]
-
-
-class _live:
-    """A line on the error stream that says where training is; nothing when that is not a terminal."""
-
-    def __enter__(self) -> Any:
-        if not sys.stderr.isatty():
-            return lambda row: None
-        self.status = console(stderr=True).status("looking at the words")
-        self.status.__enter__()
-        return self.update
-
-    def __exit__(self, *error: object) -> None:
-        if hasattr(self, "status"):
-            self.status.__exit__(*error)
-
-    def update(self, row: dict[str, Any]) -> None:
-        said = ", ".join(
-            f"{name.replace('_', ' ')} {value:.3g}" for name, value in row.items() if isinstance(value, float)
-        )
-        self.status.update(f"{row['phase']}, step {row['step']}: {said}")

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from detent import records
-from detent.recipes.learning import train
+from detent.recipes.entry import train
 from detent.recipes.plan import Plan
 
 SEEDS = (42, 43, 44, 45, 46)

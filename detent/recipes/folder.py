@@ -1,82 +1,118 @@
 """A run as a folder: its plan, weights, history, and the machine that was read out of it.
 
 config.json  model.safetensors  history.jsonl  machine.json  certificate.json, if it is certified;
-and target.json, where the task is no known one but a machine of one's own.
+target.json, where the task is no known one but a machine of one's own; and while it goes on checkpoint.safetensors.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 
 from detent import records
-from detent.automata import write_machine
+from detent.automata import read_machine, write_machine
 from detent.certification import Certificate, Verdict, certify
 from detent.errors import BrokenFile, InvalidConfig
 from detent.extraction import Extracted
 from detent.extraction.standalone import standalone
-from detent.layers import NFSM
 from detent.models import Backbone
-from detent.recipes.learning import Row, Run, Watcher, judged
+from detent.recipes.learning import BEST, Run
+from detent.recipes.networks import judged, network
 from detent.recipes.plan import Plan
+from detent.recipes.taking import Row
 from detent.runtime import Machine
 from detent.tasks import Task, task
 from detent.tasks.registry import by_name
 
 CONFIG, WEIGHTS, HISTORY = "config.json", "model.safetensors", "history.jsonl"
 MACHINE, CERTIFICATE, TARGET = "machine.json", "certificate.json", "target.json"
+CHECKPOINT = "checkpoint.safetensors"
+KEPT = (WEIGHTS, HISTORY, CHECKPOINT)
 
 
-def prepare(folder: Path, plan: Plan) -> Watcher:
-    """Make the folder, write the plan, and return what adds rows to its history; one that holds a run is refused."""
-    if folder.is_file() or (folder / WEIGHTS).exists() or (folder / HISTORY).exists():
-        raise InvalidConfig(f"{folder} holds a run already; name another folder, or remove it.")
+def prepare(folder: Path, plan: Plan, speaker: Task) -> None:
+    """Make the folder and write the plan, or see that it is the plan that stands there; another one is refused."""
+    if folder.is_file() or (not (folder / CONFIG).exists() and any((folder / name).exists() for name in KEPT)):
+        raise InvalidConfig(f"{folder} holds something else than a run; name another folder.")
+    if (folder / CONFIG).exists():
+        _same(folder, plan, speaker)
+        return
     folder.mkdir(parents=True, exist_ok=True)
+    known = by_name(plan.task)
+    if known is None or known.machine != speaker.machine:
+        write_machine(speaker.machine, folder / TARGET)
     plan.save(folder / CONFIG)
-    if by_name(plan.task) is None:
-        write_machine(task(plan.task).machine, folder / TARGET)
-
-    def note(row: Row) -> None:
-        records.append(folder / HISTORY, row)
-
-    return note
 
 
-def finish(folder: Path, run: Run) -> Certificate | None:
-    """Write what the run ended with; its certificate, if it has one."""
+def _same(folder: Path, plan: Plan, speaker: Task) -> None:
+    """Refuse a folder with another plan, or with another target under the same name."""
+    kept, asked = asdict(Plan.load(folder / CONFIG)), asdict(plan)
+    other = [f"{name} {kept[name]}, not {asked[name]}" for name in asked if kept[name] != asked[name]]
+    if other:
+        raise InvalidConfig(f"{folder} holds a run already, with {'; '.join(other)}; name another folder with --out.")
+    if (folder / TARGET).exists() and read_machine(folder / TARGET) != speaker.machine:
+        raise InvalidConfig(f"{folder} holds a run already, and {plan.task} has changed since; name another folder.")
+
+
+def history_of(folder: Path, rows: int) -> list[Row]:
+    """The first rows of the history; what came after them is cut off, for it will come again."""
+    kept = list(records.read(folder / HISTORY))[:rows] if (folder / HISTORY).exists() else []
+    records.write_atomically(folder / HISTORY, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
+    return kept
+
+
+def finish(folder: Path, run: Run) -> None:
+    """Write what the run ended with, its certificate if it has one, and drop what only served to go on."""
     weights = {name: tensor.detach().contiguous() for name, tensor in run.model.state_dict().items()}
-    block = run.model.layers[0].block
-    assert isinstance(block, NFSM)
+    layers = run.extracted.layers
     described = {
-        "heads": ",".join(map(str, block.heads)),
-        "start": ",".join(map(str, block.home)),
+        "heads": " ".join(",".join(map(str, layer.heads)) for layer in layers),
+        "start": " ".join(",".join(map(str, layer.start)) for layer in layers),
         "weights": run.extracted.weights,
+        "came": json.dumps({"steps": run.steps, "restarts": run.restarts, "seconds": run.seconds}),
     }
-    records.write_atomically(folder / WEIGHTS, to_bytes(weights, described))
     machine_of(run.plan, run.task, run.extracted).save(folder / MACHINE)
-    if not run.certified:
+    if run.certified:
+        run.certificate().write(folder / CERTIFICATE)
+    # last, because a folder with weights is a run that is over
+    records.write_atomically(folder / WEIGHTS, to_bytes(weights, described))
+    for name in (CHECKPOINT, BEST):
+        (folder / name).unlink(missing_ok=True)
+
+
+def finished(folder: Path) -> Run | None:
+    """The run of a folder, if it is over."""
+    if not (folder / WEIGHTS).exists():
         return None
-    certificate = run.certificate()
-    certificate.write(folder / CERTIFICATE)
-    return certificate
+    plan, model = load(folder)
+    speaker = task_of(folder, plan)
+    found, verdict = judged(model, speaker)
+    with safe_open(folder / WEIGHTS, framework="pt") as file:
+        came = json.loads((file.metadata() or {}).get("came", "{}"))
+    run = Run(plan, speaker, model, found, verdict, came.get("steps", 0), came.get("restarts", 0),
+              came.get("seconds", 0.0), list(records.read(folder / HISTORY)))  # fmt: skip
+    if run.certified and (folder / CERTIFICATE).exists():
+        run._certificate = Certificate.read(folder / CERTIFICATE)
+    return run
 
 
 def load(folder: Path) -> tuple[Plan, Backbone]:
     """(the plan, the trained model in evaluation mode)."""
-    from safetensors import safe_open
-
     plan = Plan.load(folder / CONFIG)
     try:
         with safe_open(folder / WEIGHTS, framework="pt") as file:
             described = file.metadata() or {}
-        heads, start = (tuple(int(k) for k in described[name].split(",")) for name in ("heads", "start"))
-        machine = task_of(folder, plan).machine
-        block = NFSM(plan.width, heads, start=start, temperature=plan.temperature)
-        model = Backbone(machine.n_symbols, machine.n_states, [block], width=plan.width, dropout=plan.dropout)
+        heads, starts = (
+            [[int(k) for k in layer.split(",")] for layer in described[name].split(" ")] for name in ("heads", "start")
+        )
+        model = network(
+            task_of(folder, plan), heads, starts, width=plan.width, dropout=plan.dropout, temperature=plan.temperature
+        )
         model.load_state_dict(load_file(folder / WEIGHTS))
     except (SafetensorError, OSError, RuntimeError, KeyError, ValueError) as error:
         raise BrokenFile(
@@ -87,7 +123,7 @@ def load(folder: Path) -> tuple[Plan, Backbone]:
 
 def task_of(folder: Path, plan: Plan) -> Task:
     """The task of a run; the folder keeps a machine of one's own, wherever its file has gone."""
-    if by_name(plan.task) is None and (folder / TARGET).exists():
+    if (folder / TARGET).exists():
         return replace(task(folder / TARGET), name=Path(plan.task).stem)
     return task(plan.task)
 

@@ -1,6 +1,6 @@
 """Learn a task: find or take codes, teach them, release the network, read its machine out and compare it.
 
-    run = train(Plan(task="S4", seed=42))
+    run = learn(Plan(task="S4", seed=42))
     run.certified, run.seconds, run.heads
 
 The judge is extraction: the machine is read out of the weights, without a look at the target, and then compared with
@@ -9,10 +9,8 @@ it on all words. Nothing else decides whether a run has learned.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -20,19 +18,20 @@ import torch
 from detent.automata import Mealy, Moore, factor
 from detent.automata.factoring.sizes import factor_into
 from detent.automata.running import Ints
-from detent.certification import Certificate, Verdict, certify
+from detent.certification import Certificate, Verdict
 from detent.errors import InvalidConfig
-from detent.extraction import Extracted, extract
-from detent.layers import NFSM
+from detent.extraction import Extracted
 from detent.models import Backbone
 from detent.recipes.certifying import certificate_of
+from detent.recipes.keeping import Keeper
+from detent.recipes.networks import Heads, judged, network
 from detent.recipes.plan import Plan
+from detent.recipes.taking import Best, Row, Watcher, take
 from detent.tasks import Task, task
 from detent.training import Anchor, Anchored, Codes, Tracking, find_codes, observe
-from detent.training.phases import Phase
 
-Row = dict[str, Any]
-Watcher = Callable[[Row], None]
+BEST = "best.safetensors"
+"""Beside a checkpoint: the weights of the paper's arm that did best so far."""
 
 
 @dataclass
@@ -50,6 +49,7 @@ class Run:
     restarts: int
     seconds: float
     history: list[Row] = field(repr=False)
+    _certificate: Certificate | None = field(default=None, repr=False)
 
     @property
     def certified(self) -> bool:
@@ -57,64 +57,81 @@ class Run:
 
     def certificate(self) -> Certificate:
         """What is proved of this network, with the rounding of every format down to the first that is too coarse."""
-        return certificate_of(self.model, self.extracted, self.verdict, title=self.plan.title(self.task.name))
+        if self._certificate is None:
+            title = self.plan.title(self.task.name)
+            self._certificate = certificate_of(self.model, self.extracted, self.verdict, title=title)
+        return self._certificate
 
     @property
     def heads(self) -> tuple[int, ...]:
-        return self.extracted.heads[0]
+        """Indices of every head, of all layers."""
+        return tuple(d for layer in self.extracted.heads for d in layer)
 
 
-def train(plan: Plan, watch: Watcher | None = None) -> Run:
-    """Follow the plan, beginning again with another seed while it ends without a certificate and restarts are left."""
-    speaker, begun, attempt = task(plan.task), time.perf_counter(), 0
-    history: list[Row] = []
-    if speaker.layers is not None:
+def learn(
+    plan: Plan, watch: Watcher | None = None, *, speaker: Task | None = None, keeper: Keeper | None = None,
+    history: Sequence[Row] = (),
+) -> Run:  # fmt: skip
+    """Follow the plan, beginning again with another seed while it ends without a certificate and restarts are left.
+
+    - `speaker`: the task, where the plan's name is not enough to find it.
+    - `keeper`, `history`: where the run is put down, and what it has said so far.
+    """
+    speaker, keeper, history = speaker or task(plan.task), keeper or Keeper(), list(history)
+    if speaker.layers is not None and plan.arm != "paper":
         raise InvalidConfig(
             f"{speaker.name} takes a stack of {len(speaker.layers)} layers; single layers are trained here."
         )
 
     def note(row: Row) -> None:
-        history.append({"attempt": attempt, **row})
+        history.append({"attempt": keeper.attempt, **row})
+        keeper.rows += 1
         if watch is not None:
             watch(history[-1])
 
-    steps = 0
-    for attempt in range(plan.restarts + 1):
+    while True:
+        now = plan.again(keeper.attempt)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(plan.again(attempt).seed)
-            model, taken = _attempt(plan.again(attempt), speaker, note)
-        steps += taken
+            torch.manual_seed(now.seed)
+            model = _attempt(now, speaker, note, keeper)
         read, verdict = judged(model, speaker)
-        if verdict:
+        if verdict or keeper.attempt >= plan.restarts:
             break
-    return Run(plan, speaker, model, read, verdict, steps, attempt, time.perf_counter() - begun, history)
+        keeper.begin_again()
+    return Run(plan, speaker, model, read, verdict, keeper.taken, keeper.attempt, keeper.seconds, history)
 
 
-def judged(model: Backbone, speaker: Task) -> tuple[Extracted, Verdict]:
-    """The machine read out of a model, and whether it is the task's."""
-    read = extract(model.eval(), symbols=speaker.machine.symbols, labels=speaker.machine.states)
-    return read, certify(read, speaker.machine)
-
-
-def _attempt(plan: Plan, speaker: Task, note: Watcher) -> tuple[Backbone, int]:
-    """(trained model, steps taken)."""
+def _attempt(plan: Plan, speaker: Task, note: Watcher, keeper: Keeper) -> Backbone:
+    """A trained model."""
     words = np.random.default_rng(plan.seed)
     weights = torch.Generator().manual_seed(plan.seed)
     if plan.arm == "paper":
-        heads = plan.heads or factor(speaker.machine, seed=plan.seed).sizes
-        model = _model(plan, speaker, heads, None, weights)
-        phase = Tracking(model, speaker, plan.tracking, words)
-        _take(phase, note, _judge(plan, speaker, model))
-        return model, phase.steps
+        layers = speaker.layers or (plan.heads or factor(speaker.machine, seed=plan.seed).sizes,)
+        model = _model(plan, speaker, layers, None, weights)
+        _track(plan, speaker, model, words, note, keeper)
+        return model
     codes = _codes(plan, speaker, words)
-    model = _model(plan, speaker, codes.heads, codes.start, weights)
+    model = _model(plan, speaker, (codes.heads,), (codes.start,), weights)
     anchor = Anchor(model, codes, plan.anchoring, weights)
     taught = Anchored(anchor, speaker, words, plan.tracking.batch, plan.tracking.length)
-    _take(taught, note)
+    take(taught, note, keeper)
     anchor.release()
-    released = Tracking(model, speaker, plan.release, words, name="released")
-    _take(released, note)
-    return model, taught.steps + released.steps
+    take(Tracking(model, speaker, plan.release, words, name="released"), note, keeper)
+    return model
+
+
+def _track(
+    plan: Plan, speaker: Task, model: Backbone, words: np.random.Generator, note: Watcher, keeper: Keeper
+) -> None:
+    """End to end, until the machine is read out and right; or the best that came of it."""
+    best = Best(model, None if keeper.path is None else keeper.path.with_name(BEST), keeper.attempt)
+
+    def certified(row: Row) -> bool:
+        best.look(row)
+        return plan.stop == "certified" and row["accuracy"] == 1.0 and bool(judged(model, speaker)[1])
+
+    if not take(Tracking(model, speaker, plan.tracking, words), note, keeper, certified):
+        best.restore()
 
 
 def _codes(plan: Plan, speaker: Task, words: np.random.Generator) -> Codes:
@@ -143,33 +160,7 @@ def _codes_of(machine: Moore | Mealy, plan: Plan) -> Codes:
     return Codes(tuple(heads), of_label, tuple(tables), tuple(int(k) for k in of_label[machine.start]))
 
 
-def _model(
-    plan: Plan, speaker: Task, heads: tuple[int, ...], start: tuple[int, ...] | None, weights: torch.Generator
-) -> Backbone:
-    block = NFSM(plan.width, heads, start=start, temperature=plan.temperature, generator=weights)
-    machine = speaker.machine
-    return Backbone(
-        machine.n_symbols, machine.n_states, [block], width=plan.width, dropout=plan.dropout, generator=weights
+def _model(plan: Plan, speaker: Task, heads: Heads, starts: Heads | None, weights: torch.Generator) -> Backbone:
+    return network(
+        speaker, heads, starts, width=plan.width, dropout=plan.dropout, temperature=plan.temperature, generator=weights
     )
-
-
-def _judge(plan: Plan, speaker: Task, model: Backbone) -> Callable[[Row], bool] | None:
-    """Whether to stop after a check: the machine is read out and right."""
-    if plan.stop == "checks":
-        return None
-
-    def certified(row: Row) -> bool:
-        return row["accuracy"] == 1.0 and bool(judged(model, speaker)[1])
-
-    return certified
-
-
-def _take(phase: Phase, note: Watcher, enough: Callable[[Row], bool] | None = None) -> None:
-    """Take the steps of a phase, checking now and then, until it is done or it is enough."""
-    while not phase.done:
-        phase.step()
-        if phase.steps % phase.check_every == 0 or phase.done:
-            row = phase.check()
-            note({"phase": phase.name, "step": phase.steps, **row})
-            if enough is not None and enough(row):
-                return

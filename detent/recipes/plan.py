@@ -54,6 +54,13 @@ class Plan:
         if self.restarts < 0:
             raise InvalidConfig(f"restarts are 0 or more; got {self.restarts}.")
 
+    @property
+    def longest(self) -> dict[str, int]:
+        """Steps that every phase takes at most."""
+        return {
+            "anchored": self.anchoring.longest, "released": self.release.steps, "tracking": self.tracking.steps,
+        }  # fmt: skip
+
     def title(self, name: str) -> str:
         """What a network that followed it is called; `name` is that of the task."""
         return f"{name}, {self.arm}, seed {self.seed}"

@@ -43,6 +43,17 @@ def save(
     write_atomically(path, to_bytes(kept, {"state": json.dumps(written)}))
 
 
+def peek(path: Path) -> dict[str, Any]:
+    """The counters alone."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            return _written(path, file.metadata())["counters"]
+    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        raise _broken(path, error) from None
+
+
 def load(
     path: Path, module: nn.Module, optimizer: torch.optim.Optimizer, generator: np.random.Generator
 ) -> dict[str, Any]:
@@ -51,10 +62,8 @@ def load(
 
     try:
         with safe_open(path, framework="pt") as file:
-            written = json.loads((file.metadata() or {})["state"])
+            written = _written(path, file.metadata())
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if written["version"] != VERSION:
-            raise BrokenFile(path, f"this checkpoint has version {written['version']}; version {VERSION} was wanted")
         module.load_state_dict(_under("module.", tensors))
         described = optimizer.state_dict()
         described["state"] = _moments(_under("optimizer.", tensors))
@@ -63,11 +72,23 @@ def load(
         optimizer.load_state_dict(described)
         generator.bit_generator.state = _arrays(written["generator"])
         torch.set_rng_state(tensors["torch"])
-    except (SafetensorError, OSError, KeyError, ValueError, RuntimeError, json.JSONDecodeError) as error:
-        if isinstance(error, BrokenFile):
-            raise
-        raise BrokenFile(path, f"this is not a checkpoint of this run ({str(error).splitlines()[0]})") from None
+    except (SafetensorError, OSError, KeyError, ValueError, RuntimeError) as error:
+        raise _broken(path, error) from None
     return written["counters"]
+
+
+def _written(path: Path, metadata: dict[str, str] | None) -> dict[str, Any]:
+    written = json.loads((metadata or {})["state"])
+    if written["version"] != VERSION:
+        raise BrokenFile(path, f"this checkpoint has version {written['version']}; version {VERSION} was wanted.")
+    return written
+
+
+def _broken(path: Path, error: Exception) -> BrokenFile:
+    if isinstance(error, BrokenFile):
+        return error
+    reason = f"this is not a checkpoint of this run ({str(error).splitlines()[0]}); remove it to begin again."
+    return BrokenFile(path, reason)
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -8,7 +8,7 @@ import pytest
 
 import detent
 
-NAMES = {"NFSM", "certify", "extract", "Mealy", "Moore", "Semiautomaton", "read_machine", "task"}
+NAMES = {"NFSM", "certify", "extract", "Mealy", "Moore", "Semiautomaton", "read_machine", "task", "train"}
 
 
 def test_these_are_the_names() -> None:

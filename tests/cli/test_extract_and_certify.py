@@ -15,8 +15,7 @@ import torch
 
 from detent.automata import Moore, symmetric, tomita, write_machine
 from detent.cli.app import run as command
-from detent.recipes import Plan, train
-from detent.recipes.folder import finish, prepare
+from detent.recipes import train
 from detent.runtime import load
 
 Said = pytest.CaptureFixture[str]
@@ -28,8 +27,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("runs") / "S3"
-    plan = Plan(task="S3", width=32)
-    finish(folder, train(plan, prepare(folder, plan)))
+    train("S3", width=32, out=folder)
     torch.set_num_threads(threads)
     return folder
 
@@ -137,8 +135,7 @@ def test_a_run_of_ones_own_machine_keeps_its_target(tmp_path: Path, capsys: Said
     generator = np.random.default_rng(3)
     tables = np.stack([generator.permutation(5), generator.permutation(5)])
     write_machine(Moore(symbols="ab", tables=tables, outputs="vwxyz", readout=np.arange(5)), tmp_path / "mine.json")
-    plan = Plan(task=str(tmp_path / "mine.json"), width=32)
-    finish(tmp_path / "run", train(plan, prepare(tmp_path / "run", plan)))
+    train(tmp_path / "mine.json", width=32, out=tmp_path / "run")
     shutil.move(tmp_path / "mine.json", tmp_path / "gone.json")
     assert command(["certify", str(tmp_path / "run")]) == 0
     assert capsys.readouterr().out.startswith("mine, default, seed 42: compared with a target of 5 states")

@@ -13,7 +13,7 @@ from detent.automata import Moore, read_machine, separating_word, write_machine
 from detent.cli.app import run as command
 from detent.errors import BrokenFile, InvalidConfig, UnknownName
 from detent.recipes import Plan, train
-from detent.recipes.folder import finish, load, prepare
+from detent.recipes.folder import load
 from detent.recipes.learning import judged
 from detent.tasks import task
 from detent.training import Settings
@@ -90,17 +90,13 @@ def test_the_papers_arm_stops_when_told_and_says_that_it_did_not_learn():
 
 def test_a_folder_holds_the_run(tmp_path):
     plan = Plan(task="S3", width=32, heads=(3, 2))
-    note = prepare(tmp_path / "run", plan)
-    run = train(plan, note)
-    finish(tmp_path / "run", run)
+    run = train(plan, out=tmp_path / "run")
     again, model = load(tmp_path / "run")
     assert again == plan
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), run.model.parameters(), strict=True))
     machine = read_machine(tmp_path / "run" / "machine.json")
     assert separating_word(machine, task("S3").machine) is None
     assert sorted(machine.states) == sorted(task("S3").machine.states)
-    with pytest.raises(InvalidConfig, match="holds a run already"):
-        prepare(tmp_path / "run", plan)
     (tmp_path / "run" / "model.safetensors").write_bytes(b"cut")
     with pytest.raises(BrokenFile, match="these are not the weights of this run"):
         load(tmp_path / "run")
@@ -124,8 +120,9 @@ def test_the_verb_trains_and_says_so(tmp_path, monkeypatch, capsys):
     text = (folder / "certificate.json").read_text()
     (folder / "certificate.json").write_text(text.replace('"start"', '"strat"', 1))
     assert command(["check", str(folder / "certificate.json")]) in (1, 2)
-    assert command(["train", "S3", "--seed", "5"]) == 2
-    assert "holds a run already" in capsys.readouterr().err
+    capsys.readouterr()
+    assert command(["train", "S3", "--seed", "6", "--out", str(folder)]) == 2
+    assert "holds a run already, with seed 5, not 6" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

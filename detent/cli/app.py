@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from detent.cli import certify, check, extract, figure, report, tasks, train
+from detent.cli import certify, check, doctor, extract, figure, report, tasks, train
 from detent.cli.guard import guarded
 from detent.cli.run import run_machine
 from detent.cli.verbs import Verbs
@@ -27,6 +27,7 @@ GUIDE = """Neural finite-state machines: track state exactly, at every length, a
     detent check certificate.json       check a certificate again, without the network
     detent run machine.json words.txt   feed symbols to a machine, print what it says
     detent report RUN                   all of it as one page for a browser
+    detent doctor                       what is installed, what works, how fast it is here
 
 Every verb has `--help` with examples, and `--json` for programs where it prints. Exit codes: 0 done and true,
 1 done and false, 2 wrong call or bad input.
@@ -43,6 +44,7 @@ app.command("certify")(certify.certify)
 app.command("check")(check.check)
 app.command("run")(run_machine)
 app.command("report")(report.report)
+app.command("doctor")(doctor.doctor)
 app.add_typer(figure.app, name="figure")
 
 

@@ -33,26 +33,32 @@ def learning(history: list[Row]) -> Html:
 
 
 def lengths(rows: list[Row]) -> Html:
-    """Accuracy along lengths, one line for every cell, on an axis of powers of two; the numbers below it."""
-    lines = []
-    for name in dict.fromkeys(_cell(row) for row in rows):
-        points = sorted((row["length"], right(row)) for row in rows if _cell(row) == name)
-        lines.append(Line(name, points))
-    every = [row["length"] for row in rows]
-    seen = [row["length"] for row in rows if row.get("seen_in_training")]
+    """Accuracy along lengths, one line for every cell, on an axis of powers of two; the sentence and the numbers."""
+    last = {_cell(row): row for row in rows}
+    lines = [
+        Line(name, sorted((int(length), float(share)) for length, share in row["accuracies"].items()))
+        for name, row in last.items()
+    ]
+    every = [length for line in lines for length, _ in line.points]
     picture = chart(
         lines, Axis("length of a word", min(every), max(every), base=2), Axis("", 0, 1),
-        title="Share of words with every label right, by length", marks=[max(seen)] if seen else [],
+        title="Share of words that are right from the first label to the last, by length",
     )  # fmt: skip
-    note = [element("p", "Left of the dashed line: lengths seen in training.", class_="soft")] if seen else []
-    return joined([element("figure", picture), *note, _numbers(lines)])
+    said = [element("li", _sentence(name, row)) for name, row in last.items()]
+    return joined([element("ul", *said), element("figure", picture), _numbers(lines)])
 
 
-def right(row: Row) -> float:
-    """The share of words of a row that are right from the first label to the last."""
-    if "correct_sequences" in row:
-        return float(row["correct_sequences"] / row["sequences"])
-    return float(row["accuracy"])
+def is_sweep(row: Row) -> bool:
+    """Whether the row tells accuracies along lengths, as `detent.evaluation` writes them."""
+    return isinstance(row.get("accuracies"), dict) and bool(row["accuracies"])
+
+
+def _sentence(name: str, row: Row) -> str:
+    right = "every label right" if row.get("measure", "words") == "words" else "the answer right"
+    if row.get("failing_length") is None:
+        longest = max(map(int, row["accuracies"]))
+        return f"{name}: no failure up to length {row.get('longest', longest):,} ({row.get('batch', '?')} words each)."
+    return f"{name}: fails at length {row['failing_length']:,}; fewer than {row['bar']:.0%} of the words have {right}."
 
 
 def _numbers(lines: list[Line]) -> Html:

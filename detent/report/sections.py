@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from detent.report.curves import learning, lengths
+from detent.report.curves import is_sweep, learning, lengths
 from detent.report.drawing import drawing, in_words_of, same_steps
 from detent.report.markup import Html, element, joined
 from detent.report.reading import CERTIFICATE, MACHINE, Told
@@ -96,7 +96,7 @@ def certificate(told: Told) -> Html:
 
 
 def sweep(told: Told) -> Html | None:
-    rows = [row for row in told.sweep if isinstance(row.get("length"), int) and row["length"] > 0]
+    rows = [row for row in told.sweep if is_sweep(row)]
     return lengths(rows) if rows else None
 
 

@@ -142,14 +142,16 @@ def test_a_baseline_has_a_curve_and_a_sweep(tmp_path: Path) -> None:
     for step in (50, 100):
         row = {"attempt": 0, "phase": "tracking", "step": step, "loss": 1 / step, "accuracy": step / 100}
         records.append(tmp_path / "history.jsonl", row)
-    for cell, length, right in (("mamba", 64, 10), ("mamba", 1024, 0), ("nfsm", 64, 10), ("nfsm", 1024, 10)):
-        row = {"cell": cell, "length": length, "sequences": 10, "correct_sequences": right}
-        records.append(tmp_path / "sweep.jsonl", row | {"seen_in_training": length == 64})
+    told = {"measure": "words", "bar": 0.9, "batch": 64, "longest": 1024}
+    fails = {"cell": "mamba", "failing_length": 77, "accuracies": {"32": 1.0, "64": 0.95, "128": 0.25}}
+    holds = {"cell": "nfsm", "failing_length": None, "accuracies": {str(1 << k): 1.0 for k in range(11)}}
+    for row in (fails, holds):
+        records.append(tmp_path / "sweep.jsonl", told | row)
     text = Outline(page_of(tmp_path)).text
     assert "no machine was read out of this network" in text
     assert "100 steps" in text
-    assert "Longer words" in text
-    assert "lengths seen in training" in text
+    assert "mamba: fails at length 77; fewer than 90% of the words have every label right." in text
+    assert "nfsm: no failure up to length 1,024 (64 words each)." in text
 
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:

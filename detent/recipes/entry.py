@@ -19,6 +19,7 @@ from detent.recipes.folder import CHECKPOINT, HISTORY, finish, finished, history
 from detent.recipes.keeping import EVERY, Keeper
 from detent.recipes.learning import Run, learn
 from detent.recipes.plan import Plan
+from detent.recipes.stacks import fitted
 from detent.recipes.taking import Row, Watcher
 from detent.tasks import Task, task
 
@@ -37,6 +38,7 @@ def train(
     - `heads`: indices of each head, found by the library when not given; `seed`, `arm` and other settings: see `Plan`.
     """
     plan, speaker = _planned(what, {**settings, **({} if heads is None else {"heads": tuple(heads)})})
+    plan = fitted(plan, speaker)
     if out is None:
         return learn(plan, watch, speaker=speaker)
     folder = Path(out)

@@ -25,6 +25,7 @@ from detent.recipes.learning import BEST, Run
 from detent.recipes.networks import judged, network
 from detent.recipes.plan import Plan
 from detent.recipes.taking import Row
+from detent.recipes.texts import text_machine
 from detent.runtime import Machine
 from detent.tasks import Task, task
 from detent.tasks.registry import by_name
@@ -76,7 +77,7 @@ def finish(folder: Path, run: Run) -> None:
         "weights": run.extracted.weights,
         "came": json.dumps({"steps": run.steps, "restarts": run.restarts, "seconds": run.seconds}),
     }
-    machine_of(run.plan, run.task, run.extracted).save(folder / MACHINE)
+    machine_of(run.plan, run.task, run.model, run.extracted).save(folder / MACHINE)
     if run.certified:
         run.certificate().write(folder / CERTIFICATE)
     # last, because a folder with weights is a run that is over
@@ -143,9 +144,13 @@ def read_out(folder: Path) -> tuple[Extracted, Machine]:
     plan, model = load(folder)
     speaker = task_of(folder, plan)
     found, _ = judged(model, speaker)
-    return found, machine_of(plan, speaker, found)
+    return found, machine_of(plan, speaker, model, found)
 
 
-def machine_of(plan: Plan, speaker: Task, found: Extracted) -> Machine:
-    """The machine without the model, with a word about where it comes from."""
-    return standalone(found, {"task": speaker.name, "recipe": plan.arm, "seed": plan.seed, "labels": "states"})
+def machine_of(plan: Plan, speaker: Task, model: Backbone, found: Extracted) -> Machine:
+    """The machine without the model, with a word about where it comes from; of a task with a question it answers."""
+    about = {"task": speaker.name, "recipe": plan.arm, "seed": plan.seed}
+    if speaker.question is None:
+        return standalone(found, {**about, "labels": "states"})
+    answering, reads = text_machine(model, found)
+    return Machine.of(answering, about={"weights": found.weights, **about, "labels": "answers", "reads": reads})

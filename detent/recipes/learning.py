@@ -26,6 +26,7 @@ from detent.recipes.certifying import certificate_of
 from detent.recipes.keeping import Keeper
 from detent.recipes.networks import Heads, judged, network
 from detent.recipes.plan import Plan
+from detent.recipes.stacks import fitted, teach
 from detent.recipes.taking import Best, Row, Watcher, take
 from detent.tasks import Task, task
 from detent.training import Anchor, Anchored, Codes, Tracking, find_codes, observe
@@ -78,10 +79,7 @@ def learn(
     - `keeper`, `history`: where the run is put down, and what it has said so far.
     """
     speaker, keeper, history = speaker or task(plan.task), keeper or Keeper(), list(history)
-    if speaker.layers is not None and plan.arm != "paper":
-        raise InvalidConfig(
-            f"{speaker.name} takes a stack of {len(speaker.layers)} layers; single layers are trained here."
-        )
+    plan = fitted(plan, speaker)
 
     def note(row: Row) -> None:
         history.append({"attempt": keeper.attempt, **row})
@@ -110,6 +108,8 @@ def _attempt(plan: Plan, speaker: Task, note: Watcher, keeper: Keeper) -> Backbo
         model = _model(plan, speaker, layers, None, weights)
         _track(plan, speaker, model, words, note, keeper)
         return model
+    if speaker.layers is not None:
+        return teach(plan, speaker, note, keeper)
     codes = _codes(plan, speaker, words)
     model = _model(plan, speaker, (codes.heads,), (codes.start,), weights)
     anchor = Anchor(model, codes, plan.anchoring, weights)

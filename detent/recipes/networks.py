@@ -29,7 +29,7 @@ def network(
     """A backbone with a block for every layer; `starts` are the indices to begin with, zeros by default."""
     blocks = [
         NFSM(width, sizes, start=start, temperature=temperature, generator=generator)
-        for sizes, start in zip(heads, starts or [None] * len(heads), strict=True)
+        for sizes, start in zip(heads, starts or [(0,) * len(sizes) for sizes in heads], strict=True)
     ]
     return Backbone(
         speaker.machine.n_symbols, speaker.machine.n_states, blocks, width=width, dropout=dropout,

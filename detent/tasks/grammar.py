@@ -66,3 +66,14 @@ def spell(
 def permitted(grammar: Moore) -> Ints:
     """Whether a symbol may follow in a state of the grammar: n A, of ones and zeros."""
     return (grammar.readout[grammar.tables] != REFUSED).T.astype(np.uint8)
+
+
+def wander(grammar: Moore, batch: int, length: int, generator: np.random.Generator) -> Ints:
+    """B L: beginnings of words, every symbol drawn uniformly among those that may follow; from places that go on."""
+    may = permitted(grammar).astype(bool)
+    words, place = np.empty((batch, length), np.int64), np.full(batch, grammar.start)
+    for t in range(length):
+        drawn = np.where(may[place], generator.random((batch, grammar.n_symbols)), -1.0)
+        words[:, t] = drawn.argmax(axis=1)
+        place = grammar.tables[words[:, t], place]
+    return words

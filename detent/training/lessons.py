@@ -11,17 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from detent.automata.running import Bools, Ints
 from detent.errors import InvalidConfig
 from detent.tasks import Batch, Task
+from detent.training.counting import NONE, completed, different
 from detent.training.staging import Stages
 
-NONE = -1
 LONGEST = 80
 """Tokens of a story: in short ones everything is frequent, and rows do not tell how long theirs was."""
+FURTHER = 16
+"""Batches of words without labels, ..."""
+SILENT = 4096
+"""... and how many of their positions at which nothing is asked are read out, about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +51,10 @@ class Lessons:
     """R (1 + r): a symbol, and the indices that the first layer has moved to."""
     reads: Ints
     """R (1 + r): the number of an input, and the indices that the second layer has moved to ..."""
-    labels: Ints
-    """R: ... and what is to be said there."""
+    parts: Ints
+    """R k: ... the value of every register there ..."""
     answers: Ints
-    """R: the answer, NONE where nothing is asked."""
+    """R: ... and the answer, NONE where nothing is asked."""
 
 
 def stories(speaker: Task, generator: np.random.Generator, *, batch: int = 256) -> Iterator[Batch]:
@@ -67,48 +72,67 @@ def _told(speaker: Task, length: int) -> bool:
     return True
 
 
-def learn_from(told: Iterator[Batch], stages: Stages, *, patience: int = 8) -> Lessons:
-    """Read stories until nothing new came for long: `patience` batches, or half as many as it took so far."""
-    seen = _different(positions(next(told), stages))
+def learn_from(
+    told: Iterator[Batch], stages: Stages, further: Iterator[Ints] | None = None, *, patience: int = 8
+) -> Lessons:
+    """Read stories until nothing new came for long: `patience` batches, or half as many as it took so far.
+
+    `further` are batches of words without labels, of other kinds than the stories: their registers follow from the
+    rules that were counted. `FURTHER` batches of them are read.
+    """
+    seen = different(labelled(next(told), stages))
     batches = last_new = 1
     while batches - last_new < max(patience, last_new // 2):
-        met = _different(np.concatenate([seen, positions(next(told), stages)]))
+        met = different(np.concatenate([seen, labelled(next(told), stages)]))
         batches += 1
         last_new = batches if len(met) > len(seen) else last_new
         seen = met
-    return lessons_of(seen, stages)
+    more = [unlabelled(words, stages) for words in islice(further or (), FURTHER)]
+    return lessons_of(seen, different(np.concatenate([seen, *more])), stages)
 
 
-def positions(batch: Batch, stages: Stages) -> Ints:
-    """One row for every symbol of every word: the symbol before, all indices before and after, symbol, label, answer.
+def unlabelled(words: Ints, stages: Stages) -> Ints:
+    """The positions of words whose registers are worked out by the rules."""
+    values = stages.values(words)
+    return positions(words, values, stages.answers(words, values), stages)
 
-    Columns: symbol, lower indices, upper indices (before); the same (after); label; answer or NONE.
-    """
-    lower, upper = stages.follow(batch)
-    B, L = batch.inputs.shape
-    symbols = np.concatenate([np.full((B, 1), NONE), batch.inputs.astype(np.int64)], axis=1)
-    whole = np.concatenate([symbols[..., None], lower, upper], axis=2)
-    answers = np.full((B, L), NONE)
+
+def labelled(batch: Batch, stages: Stages) -> Ints:
+    """The positions of stories with their labels."""
+    states = np.concatenate([batch.before[:, None], batch.states], axis=1)
+    answers = np.full(batch.inputs.shape, NONE)
     if batch.answers is not None:
         answers[:, -1] = batch.answers
-    said = np.stack([batch.states.astype(np.int64), answers], axis=2)
+    return positions(batch.inputs, stages.parts[states], answers, stages)
+
+
+def positions(inputs: Ints, values: Ints, answers: Ints, stages: Stages) -> Ints:
+    """One row for every symbol of every word.
+
+    Columns: symbol, lower indices, upper indices (before it); the same (after it); registers; answer or NONE.
+    """
+    lower, upper = stages.heads_along(inputs, values)
+    B, L = inputs.shape
+    symbols = np.concatenate([np.full((B, 1), NONE), inputs.astype(np.int64)], axis=1)
+    whole = np.concatenate([symbols[..., None], lower, upper], axis=2)
+    said = np.concatenate([values[:, 1:], answers[..., None]], axis=2)
     return np.concatenate([whole[:, :-1], whole[:, 1:], said], axis=2).reshape(B * L, -1).astype(np.int16)
 
 
-def lessons_of(rows: Ints, stages: Stages) -> Lessons:
-    """The lessons in different rows of `positions`."""
+def lessons_of(labelled: Ints, rows: Ints, stages: Stages) -> Lessons:
+    """The lessons in different rows of `positions`; of reads those with labels, those that ask, and some others."""
     lower, upper = (len(layer) for layer in stages.layers)
     wide = 1 + lower + upper
-    before, after, said = rows[:, :wide].astype(np.int64), rows[:, wide : 2 * wide], rows[:, 2 * wide :]
-    after, said = after.astype(np.int64), said.astype(np.int64)
+    rows = rows.astype(np.int64)
+    before, after = rows[:, :wide], rows[:, wide : 2 * wide]
     symbols, symbol_window = np.unique(np.stack([before[:, 0], after[:, 0]], axis=1), axis=0, return_inverse=True)
     inputs, number = np.unique(after[:, : 1 + lower], axis=0, return_inverse=True)
     # what stood before a symbol is itself an input, but for the beginning of a word
     last = _numbers(before[:, : 1 + lower], inputs)
     pairs, input_window = np.unique(np.stack([last, number.ravel()], axis=1), axis=0, return_inverse=True)
-    reads, first = np.unique(
-        np.concatenate([number.reshape(-1, 1), after[:, 1 + lower :], said], axis=1), axis=0, return_index=True
-    )
+    silent = rows[rows[:, -1] == NONE]
+    kept = np.concatenate([labelled, rows[rows[:, -1] != NONE], silent[:: max(1, len(silent) // SILENT)]])[:, wide:]
+    reads = np.unique(np.column_stack([_numbers(kept[:, : 1 + lower], inputs), kept[:, 1 + lower :]]), axis=0)
     moves = []
     for layer, (count, begin, window, of) in enumerate(
         ((lower, 1, symbol_window, symbols), (upper, 1 + lower, input_window, pairs))
@@ -119,20 +143,10 @@ def lessons_of(rows: Ints, stages: Stages) -> Lessons:
                 for h in range(count)
             )
         )
-    assert len(first) == len(reads)
     return Lessons(
-        windows=(symbols, pairs), moves=(moves[0], moves[1]), inputs=inputs, reads=reads[:, :-2],
-        labels=reads[:, -2], answers=reads[:, -1],
+        windows=(symbols, pairs), moves=(moves[0], moves[1]), inputs=inputs, reads=reads[:, : 1 + upper],
+        parts=reads[:, 1 + upper : -1], answers=reads[:, -1],
     )  # fmt: skip
-
-
-def completed(table: Ints, seen: Bools) -> Ints:
-    """Tables with the moves that no story shows: with all that were seen to one index, or else none at all."""
-    d = table.shape[1]
-    to = np.where(seen, table, d).min(axis=1, keepdims=True)
-    resets = (np.where(seen, table, to) == to).all(axis=1, keepdims=True) & (to < d)
-    resets &= ~(seen & (table == np.arange(d))).any(axis=1, keepdims=True)
-    return np.where(seen, table, np.where(resets, to, np.arange(d)))
 
 
 def _moves(window: Ints, before: Ints, after: Ints, windows: int, d: int) -> Moves:
@@ -148,9 +162,3 @@ def _numbers(rows: Ints, among: Ints) -> Ints:
     found = {tuple(row): i for i, row in enumerate(among.tolist())}
     different, which = np.unique(rows, axis=0, return_inverse=True)
     return np.array([found.get(tuple(row), NONE) for row in different.tolist()])[which.ravel()]
-
-
-def _different(rows: Ints) -> Ints:
-    """The different rows, in the order of their bytes."""
-    packed = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.itemsize * rows.shape[1]))).ravel()
-    return np.unique(packed).view(rows.dtype).reshape(-1, rows.shape[1])

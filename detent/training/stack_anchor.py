@@ -24,7 +24,8 @@ from detent.models.backbone import Layer
 from detent.scan.plain import fold
 from detent.scan.tables import entry_offsets, offsets
 from detent.training.anchor import Anchoring, lead
-from detent.training.lessons import NONE, Lessons, Moves
+from detent.training.counting import NONE
+from detent.training.lessons import Lessons, Moves
 from detent.training.staging import Stages
 
 
@@ -100,7 +101,7 @@ class StackAnchor(nn.Module):
         """(scores, what is right) of every reader at these reads, and of the answers at those that ask for one."""
         lessons = self.lessons
         seen = self.model.decode(_above(self.layers[1], inputs, lessons.reads[reads]))
-        parts = torch.from_numpy(self.stages.parts[lessons.labels[reads]])
+        parts = torch.from_numpy(lessons.parts[reads])
         found = [(linear(seen, reader), parts[:, k]) for k, reader in enumerate(self.readers)]
         answers = torch.from_numpy(lessons.answers[reads])
         asked = (answers != NONE).nonzero().flatten()

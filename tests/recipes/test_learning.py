@@ -132,7 +132,7 @@ def test_the_verb_trains_and_says_so(tmp_path, monkeypatch, capsys):
         (["train", "S3", "--heads", "2;3"], "heads are numbers with commas between them"),
         (["train", "S3", "--heads", "2,2"], "fit into heads (2, 2); leave the heads out"),
         (["train", "S3", "--recipe", "papper"], "Did you mean 'paper'"),
-        (["train", "TSO3"], "takes a stack of 2 layers"),
+        (["train", "TSO3", "--heads", "4,4"], "their sizes are given; got heads (4, 4)"),
     ],
 )
 def test_wrong_calls_get_a_sentence(arguments, sentence, tmp_path, monkeypatch, capsys):

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from detent.tasks import task
-from detent.training.lessons import NONE, completed, learn_from, stories
+from detent.tasks.grammar import wander
+from detent.tasks.telling import telling
+from detent.training.counting import NONE
+from detent.training.lessons import learn_from, stories
 from detent.training.staging import stage
 
 
@@ -39,7 +42,8 @@ def test_nothing_of_the_grammar_is_missed(people: int) -> None:
     speaker, _, found = lessons(people)
     assert len(found.windows[0]) == pairs_of(speaker.grammar)
     # every state but the start, which is never said; an answer for every item and every way to hold all
-    assert set(found.labels.tolist()) == set(range(1, speaker.machine.n_states))
+    states = np.stack([register.of_state for register in speaker.registers], axis=1)
+    assert {tuple(row) for row in found.parts.tolist()} == {tuple(row) for row in states[1:].tolist()}
     assert (found.answers != NONE).sum() == {2: 2 * 2, 3: 3 * 6}[people]
 
 
@@ -61,18 +65,31 @@ def test_rows_say_what_stories_say() -> None:
             pair = pair_of[last, now]
             assert all(head.seen[pair, k] for head, k in zip(found.moves[1], upper, strict=True))
             upper = [int(head.table[pair, k]) for head, k in zip(found.moves[1], upper, strict=True)]
-            assert found.labels[read_of[(now, *upper)]] == state
+            assert np.array_equal(found.parts[read_of[(now, *upper)]], stages.parts[state])
             symbol, last = token, now
 
 
-def test_moves_that_no_story_shows() -> None:
-    table = np.array([[1, 1, 0], [2, 2, 2], [0, 2, 1], [0, 1, 1]])
-    seen = np.array([[True, True, False], [False, False, False], [True, True, True], [False, True, False]])
-    assert completed(table, seen).tolist() == [
-        [1, 1, 2],  # one of those seen stays where it is: nothing else moves
-        [0, 1, 2],  # nothing seen, nothing moved
-        [0, 2, 1],
-        [0, 1, 2],
-    ]
-    away = np.array([[1, 0, 0], [2, 2, 0]])
-    assert completed(away, np.array([[True, False, False], [True, True, False]])).tolist() == [[1, 1, 1], [2, 2, 2]]
+def test_words_without_labels_follow_the_rules() -> None:
+    """A telling that no story is: two swaps before everything is given, a question on the way."""
+    speaker, stages, _ = lessons(3)
+    text = "bob has the coin . bob swaps with alice . who has the coin ? charlie has the ring ."
+    words = np.array([[speaker.machine.symbols.index(token) for token in text.split()]])
+    values = stages.values(words)
+    assert values[0, -1].tolist() == [0, 3, 0, 1]  # idle; the ring charlie's, the key nobody's, the coin alice's
+    assert values[0, 6].tolist() == [2, 0, 0, 2]
+    answers = stages.answers(words, values)
+    assert answers[0].tolist() == [NONE] * 14 + [0] + [NONE] * 5
+
+
+def test_further_words_add_rows() -> None:
+    speaker = task("TSO2")
+    told = stories(speaker, np.random.default_rng(1), batch=64)
+    stages = stage(speaker, list(islice(told, 4)))
+    alone = learn_from(told, stages)
+    more = learn_from(told, stages, iter([wander(telling(2), 64, 60, np.random.default_rng(0))]))
+    assert len(more.windows[0]) > len(alone.windows[0])
+    assert (more.answers != NONE).sum() > (alone.answers != NONE).sum()
+    rows = {(*read, *parts) for read, parts in zip(alone.reads[:, 1:].tolist(), alone.parts.tolist(), strict=True)}
+    assert rows <= {
+        (*read, *parts) for read, parts in zip(more.reads[:, 1:].tolist(), more.parts.tolist(), strict=True)
+    }

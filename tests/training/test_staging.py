@@ -11,7 +11,7 @@ import pytest
 from detent.errors import InvalidConfig, InvalidInput
 from detent.tasks import task
 from detent.training.lessons import stories
-from detent.training.staging import determined, stage
+from detent.training.staging import stage
 
 
 def staged(name: str, batches: int = 4):
@@ -36,10 +36,9 @@ def test_heads_along_a_story() -> None:
     text = "alice has the key . . bob has the ring . alice swaps with bob . who has the key ?"
     word = np.array([[speaker.machine.symbols.index(token) for token in text.split()]])
     states = speaker.machine.trajectory(word)
-    batch = replace(
-        speaker.sample(1, 15, np.random.default_rng(0)), inputs=word, states=states, before=np.zeros(1, int)
-    )
-    lower, upper = stages.follow(batch)
+    values = stages.parts[np.concatenate([[[0]], states], axis=1)]
+    assert np.array_equal(values, stages.values(word))
+    lower, upper = stages.heads_along(word, values)
     names = "-aaa---bbb--aaa-------"
     now = ["-ab".index(letter) for letter in names]
     assert lower[0, :, 0].tolist() == now
@@ -62,9 +61,3 @@ def test_what_two_layers_cannot_carry_is_said() -> None:
         stage(replace(speaker, layers=((4, 4, 4, 4), (4, 4))), batches)
     with pytest.raises(InvalidConfig, match="S3 names no registers"):
         stage(task("S3"), [])
-
-
-def test_determined() -> None:
-    keys = np.array([[0, 1], [0, 2], [0, 1]])
-    assert determined(keys, np.array([5, 6, 5]))
-    assert not determined(keys, np.array([5, 6, 7]))

@@ -1,0 +1,100 @@
+"""A stack is taught, certified on all stories, and answers text in any order; through the folder and the verbs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from detent.cli.app import run as command
+from detent.errors import InvalidConfig
+from detent.recipes import Plan, Run, train
+from detent.recipes.folder import load
+from detent.recipes.networks import judged, network
+from detent.recipes.stacks import fitted
+from detent.recipes.texts import tell, text_machine
+from detent.runtime import load as load_machine
+from detent.tasks import task
+from detent.training import Settings
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("stack") / "run"
+
+
+@pytest.fixture(scope="module")
+def learned(folder: Path) -> Run:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    run = train("TSO2", width=64, out=folder)
+    torch.set_num_threads(before)
+    return run
+
+
+def test_it_is_certified_and_named_for_what_it_was_given(learned: Run) -> None:
+    assert learned.certified, learned.verdict.explain()
+    assert learned.plan.arm == "anchored"
+    assert learned.heads == (3, 3, 3, 3, 3)
+    assert [row["phase"] for row in learned.history][-1] == "released"
+    assert learned.verdict.task_states == 12
+    assert "float32" in learned.certificate().proved
+
+
+def test_the_network_answers_long_stories(learned: Run) -> None:
+    batch = learned.task.sample(8, 2003, np.random.default_rng(0))
+    with torch.no_grad():
+        h, _ = learned.model.eval().hidden(torch.from_numpy(batch.inputs.astype(np.int64)))
+        assert np.array_equal(learned.model.label(h).argmax(-1).numpy(), batch.states)
+        assert np.array_equal(learned.model.answer(h[:, -1]).argmax(-1).numpy(), batch.answers)
+
+
+def test_the_folder_brings_it_back(learned: Run, folder: Path) -> None:
+    plan, model = load(folder)
+    assert plan == learned.plan
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), learned.model.parameters(), strict=True))
+    assert load_machine(folder / "machine.json").about["reads"] == "sentences in any order"
+
+
+def test_the_certificate_is_checked_by_the_verb(learned: Run, folder: Path, capsys: pytest.CaptureFixture) -> None:
+    assert command(["check", str(folder / "certificate.json")]) == 0
+    content = json.loads((folder / "certificate.json").read_text())
+    answers = content["question"]["answers"]
+    assert answers == ["alice", "bob"]
+    capsys.readouterr()
+
+
+def test_text_in_any_order_is_answered(learned: Run, folder: Path) -> None:
+    machine = load_machine(folder / "machine.json")
+    text = "bob has the key . bob swaps with alice . . who has the key ? bob has the ring . who has the ring ?"
+    assert [said for said in machine.speak(text) if said] == ["alice", "bob"]
+
+
+def test_a_network_that_is_wrong_on_tellings_answers_its_stories(learned: Run) -> None:
+    """One bent answer at a time: the shortest telling that shows it comes out."""
+    bent = network(learned.task, learned.extracted.heads, width=64)
+    bent.load_state_dict(learned.model.state_dict())
+    with torch.no_grad():
+        bent.reply.bias[0] += 1e3
+    told = tell(bent.eval(), learned.extracted)
+    assert not told.right
+    assert told.wrong is not None
+    assert told.wrong[-1] == "?"
+    assert len(told.wrong) == 10  # bob has something, and who has it?
+    _, reads = text_machine(bent, learned.extracted)
+    assert reads == "stories as the task tells them"
+    assert judged(bent, learned.task)[1].failure.kind == "answer"
+
+
+def test_plans_are_fitted() -> None:
+    plan = fitted(Plan(task="TSO3"), task("TSO3"))
+    assert (plan.arm, plan.tracking.batch, plan.tracking.length) == ("anchored", 64, 256)
+    assert fitted(Plan(task="TSO3", arm="paper"), task("TSO3")).arm == "paper"
+    short = Settings(batch=4, length=24)
+    assert fitted(Plan(task="TSO3", tracking=short), task("TSO3")).tracking == short
+    assert fitted(Plan(task="S3"), task("S3")) == Plan(task="S3")
+    with pytest.raises(InvalidConfig, match="TSO3 takes layers of 4 and 3 heads, and their sizes are given"):
+        fitted(Plan(task="TSO3", heads=(4,)), task("TSO3"))

@@ -1,0 +1,68 @@
+"""Stories in any order: what may be said, and what is right to answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from detent.automata import minimize
+from detent.tasks.grammar import wander
+from detent.tasks.telling import NOT_UNDERSTOOD, answered, telling
+from detent.tasks.vocabulary import ITEMS, PEOPLE
+
+
+def by_hand(tokens: list[str]) -> list[str]:
+    """The answers to a text of well-formed sentences, with a dictionary and string operations."""
+    holder: dict[str, str] = {}
+    answers, sentence = [], []
+    for token in tokens:
+        if token not in (".", "?"):
+            sentence.append(token)
+            continue
+        if token == "?":
+            answers.append(holder[sentence[3]])
+        elif sentence and sentence[1] == "has":
+            holder[sentence[3]] = sentence[0]
+        elif sentence:
+            one, _, _, other = sentence
+            for item, who in holder.items():
+                holder[item] = {one: other, other: one}.get(who, who)
+        sentence = []
+    return answers
+
+
+@pytest.mark.parametrize("people", [2, 3, 4])
+def test_answers_are_those_of_a_dictionary(people: int) -> None:
+    machine = answered(people)
+    words = wander(telling(people), 40, 501, np.random.default_rng(people))
+    for word in words:
+        tokens = [machine.symbols[token] for token in word]
+        said = [machine.outputs[n] for n in machine.respond(word)]
+        assert [one for one in said if one] == by_hand(tokens)
+        assert all(token == "?" for token, one in zip(tokens, said, strict=True) if one)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("alice has the key . bob swaps with alice . who has the key ?", ["bob"]),
+        ("who has the key ?", [NOT_UNDERSTOOD]),  # nobody was said to
+        ("alice has the key . . . bob swaps with bob .", [NOT_UNDERSTOOD]),
+        ("alice has the key . alice has the ring .", [NOT_UNDERSTOOD]),  # her hands are full
+        ("alice has the key . bob has the key .", [NOT_UNDERSTOOD]),  # it is given
+        (". alice has the key .", [NOT_UNDERSTOOD]),
+        ("alice has the key . alice swaps with bob . alice has the ring . who has the ring ? who has the key ?",
+         ["alice", "bob"]),
+    ],
+)  # fmt: skip
+def test_what_may_be_said(text: str, said: list[str]) -> None:
+    machine = answered(3)
+    answers = [machine.outputs[n] for n in machine.respond(machine.encode(text.split()))]
+    assert [one for one in answers if one] == said
+
+
+def test_sizes() -> None:
+    """The numbers that the documentation gives."""
+    assert telling(3).n_states == 357
+    assert minimize(answered(3)).n_states == 615
+    assert PEOPLE[:3] + ITEMS[:3] == answered(3).symbols[:6]

@@ -1,0 +1,96 @@
+"""What all figures share: sizes for print columns, type, colours that can be told apart without colour.
+
+Models and states differ in lightness as well as in hue, and in line or marker besides, so that they survive grey
+printers and colour-blind eyes; `tests/figures/test_style.py` measures it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from detent.errors import InvalidInput
+from detent.records import Row
+
+COLUMN, PAGE = 3.4, 7.0
+"""Inches: the width of one column of print, and of a page."""
+INK, GREY, PALE, ALARM = "#222222", "#6B6B6B", "#D5D5D5", "#C1121F"
+
+MODELS: dict[str, tuple[str, str, str, Any]] = {
+    "nfsm": ("NFSM", "#C2410C", "o", "-"),
+    "mamba": ("Mamba⁻", "#1F2A6B", "s", (0, (5, 1.5))),
+    "aussm": ("AUSSM", "#2A9D8F", "^", (0, (1.4, 1.2))),
+    "pdssm": ("PD-SSM", "#E0AA2E", "D", (0, (5, 1.4, 1.2, 1.4))),
+    "bmru": ("BMRU", "#7B4B94", "v", (0, (3, 1, 1, 1, 1, 1))),
+    "cmru": ("CMRU", "#A7A7A7", "P", (0, (8, 2))),
+}
+"""Of every model: its name, colour, marker and line."""
+STATES = ("#1F2A6B", "#E9C46A", "#C2410C", "#5FB7A8", "#7B4B94", "#A3B18A", "#4A4A4A", "#E4A6B7")
+STATE_MARKERS = "osD^vPX*"
+SHADES = ("#00224E", "#35456C", "#666970", "#948E77", "#C8B866", "#E8CF3F")
+"""From dark to light, for things that have an order."""
+
+RC: Any = {
+    "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 8.0, "axes.titlesize": 8.5,
+    "axes.labelsize": 8.0, "xtick.labelsize": 7.0, "ytick.labelsize": 7.0, "legend.fontsize": 7.0,
+    "axes.edgecolor": INK, "axes.labelcolor": INK, "text.color": INK, "xtick.color": INK, "ytick.color": INK,
+    "axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.width": 0.6, "xtick.minor.width": 0.4,
+    "ytick.minor.width": 0.4, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
+    "grid.color": "#E6E6E6", "grid.linewidth": 0.5, "axes.axisbelow": True, "lines.linewidth": 1.3,
+    "lines.markersize": 4.0, "legend.frameon": False, "axes.prop_cycle": "cycler('color', ['222222'])",
+    "axes.unicode_minus": True, "mathtext.fontset": "dejavusans", "figure.dpi": 100.0,
+}  # fmt: skip
+
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+
+def styled(paint: Callable[Given, Made]) -> Callable[Given, Made]:
+    """Paint with these settings, whatever matplotlib is set to elsewhere, and leave those as they were."""
+
+    @wraps(paint)
+    def inside(*given: Given.args, **named: Given.kwargs) -> Made:
+        from matplotlib import rc_context
+
+        with rc_context(RC):
+            return paint(*given, **named)
+
+    return inside
+
+
+def sheet(width: float, height: float) -> Any:
+    """An empty figure of so many inches, that no window knows of; its panels make room for each other's labels."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def model_key(name: str) -> str:
+    """`nfsm` for NFSM, `mamba` for Mamba-, `pdssm` for PD-SSM."""
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def model_style(name: str) -> tuple[str, str, str, Any]:
+    """(name, colour, marker, line) of a model, of a grey one if it is not among those known."""
+    return MODELS.get(model_key(name), (name, GREY, "x", "-"))
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Each name once, models that are known first and in their order."""
+    known = list(MODELS)
+    return sorted(
+        dict.fromkeys(names), key=lambda name: known.index(model_key(name)) if model_key(name) in known else len(known)
+    )
+
+
+def of_kind(rows: Sequence[Row], kind: str, *wanted: str) -> list[Row]:
+    """The rows of this kind, which have to be there and to have these entries."""
+    found = [row for row in rows if row.get("kind", kind) == kind]
+    if not found:
+        raise InvalidInput(f"this figure is drawn from rows of kind {kind!r}; among {len(rows)} rows there are none.")
+    for row in found:
+        missing = [name for name in wanted if name not in row]
+        if missing:
+            raise InvalidInput(f"a row of kind {kind!r} has no {' and no '.join(map(repr, missing))}: {row!r:.200}")
+    return found

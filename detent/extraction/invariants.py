@@ -4,8 +4,8 @@
 
 A head parts the configurations by its index, and an invariant parts them by its value. A head tracks an invariant when
 the two parts are the same, and determines it when the index tells the value. Values come from the names of the labels
-(permutations written in cycles), from their numbers where symbols add, from registers that a person gives, and from
-what symbols do to the index.
+(permutations written in cycles), from their numbers where symbols add, from registers that a person gives (now or one
+symbol ago), and from what symbols do to the index.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from detent.automata.refinement import numbered
 from detent.automata.running import Ints
 from detent.errors import InvalidInput
+from detent.extraction.earlier import just_before, late
 from detent.extraction.habits import habit
 from detent.extraction.naming import arrivals
 
@@ -58,7 +59,7 @@ def _words(found: Extracted, column: int, index: Ints, known: Sequence[Invariant
     tracked = [name for name, values in known if _tells(index, values) and _tells(values, index)]
     if tracked:
         return f"tracks {' = '.join(tracked)}"
-    shown = habit(found, column)
+    shown = habit(found, column) or late(found, column, known) or just_before(found, column)
     if shown is not None:
         return f"tracks {shown}"
     told = [name for name, values in known if len(np.unique(values[values >= 0])) > 1 and _tells(index, values)]

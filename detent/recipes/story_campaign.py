@@ -1,0 +1,71 @@
+"""`python -m detent.recipes.story_campaign`: Tracking Shuffled Objects for several seeds, one row per run.
+
+Rows are appended to `results/tso.jsonl` as runs end; a run whose row is there is not done again. The certificate of
+the first seed of every task is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from detent import records
+from detent.recipes.entry import train
+from detent.recipes.texts import tell
+
+SEEDS = {"TSO3": (42, 43, 44, 45, 46), "TSO4": (42, 43, 44, 45, 46), "TSO5": (42, 43, 44)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m detent.recipes.story_campaign", description=__doc__.splitlines()[0]
+    )  # fmt: skip
+    parser.add_argument("tasks", nargs="*", metavar="TASK", help="TSO3, TSO4, TSO5; all of them without")
+    parser.add_argument("--rows", type=Path, default=Path("results/tso.jsonl"), metavar="FILE")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="FOLDER", help="where the runs are kept")
+    parser.add_argument("--certificates", type=Path, default=Path("results/certificates"), metavar="FOLDER")
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    done = records.read(asked.rows) if asked.rows.exists() else iter(())
+    known = {(row["task"], row["seed"]) for row in done if row["recipe"] == "anchored"}
+    for name in asked.tasks or SEEDS:
+        for seed in SEEDS[name]:
+            if (name, seed) not in known:
+                kept = asked.certificates / f"{name}-{seed}.json" if seed == SEEDS[name][0] else None
+                row = learn(name, seed, asked.runs / f"{name}-{seed}", kept)
+                records.append(asked.rows, {**row, **records.stamp()})
+                print(f"{name} seed {seed}: {row['verdict']} ({row['seconds']:.0f} s)", flush=True)
+
+
+def learn(name: str, seed: int, folder: Path, keep: Path | None) -> dict[str, Any]:
+    """One run, from nothing to its certificate."""
+    begun = time.process_time()
+    run = train(name, seed=seed, out=folder)
+    learned = time.process_time() - begun
+    certificate = run.certificate() if run.certified else None
+    if certificate is not None and keep is not None:
+        keep.parent.mkdir(parents=True, exist_ok=True)
+        certificate.write(keep)
+    told = tell(run.model, run.extracted)
+    registers = {register.name: register.of_state for register in run.task.registers}
+    return {
+        "task": run.task.name, "recipe": run.plan.arm, "seed": seed,
+        "layers": [list(layer) for layer in run.extracted.heads], "certified": run.certified,
+        "verdict": run.verdict.explain(), "steps": run.steps, "restarts": run.restarts,
+        "seconds": round(run.seconds, 1), "cpu_seconds": round(learned, 1),
+        "threads": torch.get_num_threads(), "joint_indices": run.extracted.joint_indices,
+        "reached": len(run.extracted.reached), "configurations": run.verdict.configurations,
+        "states": run.verdict.task_states, "weakest_margin": run.extracted.weakest.margin,
+        "weights": run.extracted.weights, "certificate": None if certificate is None else certificate.sha256,
+        "proved": [] if certificate is None else list(certificate.proved),
+        "right_in_any_order": told.right, "configurations_in_any_order": told.configurations,
+        "heads": run.extracted.describe(registers).splitlines()[1:],
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -75,6 +75,8 @@ def spread_penalty(theta: Tensor, before: Tensor, block: NFSM, words: int) -> Te
     """The same from the logits at the first errors (rows E) and the heads before them (rows r)."""
     u = theta / block.config.temperature
     total = u.new_zeros(())
+    if not len(u):
+        return total
     for h, (d, at) in enumerate(zip(block.heads, entry_offsets(block.heads), strict=True)):
         column = u[:, at : at + d * d].view(-1, d, d)[torch.arange(len(u)), before[:, h]]
         spread = column.std(dim=-1, correction=0) / NOISE_DEVIATION

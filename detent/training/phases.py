@@ -128,7 +128,7 @@ class Tracking:
         self.check_every = self.settings.check_every
         self.path = _path(self.model, self.settings)
         self.optimizer = torch.optim.AdamW(
-            _groups(self.model, self.settings), self.settings.rate, eps=self.settings.eps
+            _groups(self.model, self.settings), self.settings.rate, eps=self.settings.eps, fused=True
         )
 
     @property

@@ -37,7 +37,7 @@ class Settings:
     """... to this at the last."""
     path: str = "auto"
     """How gradients are computed: `quick` (see quick.py), `plain`, or whichever the model allows, quick first."""
-    masks: int = 8
+    masks: int = 4
     """Dropout masks per symbol and step on the quick path; tokens take one of them at random."""
     noise: bool = True
     """Whether tables are sampled; without, they are the arg max and only the gradient is soft."""

@@ -51,6 +51,12 @@ DETENT_INLINE typename Lane<T>::Vector spread(T value) {
     return typename Lane<T>::Vector{} + value;
 }
 
+// Rows that are visited in no order are asked for a little before they are needed.
+template <class T>
+DETENT_INLINE void fetch(const T* from, const T* to) {
+    for (; from < to; from += 64 / sizeof(T)) __builtin_prefetch(from);
+}
+
 template <class T>
 DETENT_INLINE typename Lane<T>::Vector load(const T* from) {
     typename Lane<T>::Vector vector;

@@ -8,6 +8,13 @@
 
 namespace detent {
 
+constexpr int64_t GRAIN = 1 << 17;  // numbers written that take about as long as a thread takes to start
+
+// How many threads a job is worth, by the numbers it writes; a multiply-add into a register counts for an eighth.
+inline int worth(int64_t numbers, int threads) {
+    return int(std::max<int64_t>(1, std::min<int64_t>(threads, numbers / GRAIN)));
+}
+
 template <class Work>
 void parallel_ranges(int64_t count, int threads, Work work) {
     const int64_t workers = std::max<int64_t>(1, std::min<int64_t>(threads, count));

@@ -47,11 +47,23 @@ DETENT_INLINE void project(const T* value, int64_t width, const T* weight, int64
 
 // The projected value vector of every index: S x m.
 template <class T>
-void fold(const T* values, int64_t width, const T* weight, int64_t m, const std::vector<Head>& heads, T* vectors) {
+DETENT_INLINE void fold(const T* values, int64_t width, const T* weight, int64_t m, const std::vector<Head>& heads,
+                        T* vectors) {
     const int64_t stride = width * int64_t(heads.size());
-    for (size_t h = 0; h < heads.size(); ++h)
-        for (int64_t k = heads[h].index; k < heads[h].index + heads[h].size; ++k)
-            project(values + k * width, width, weight + int64_t(h) * width, stride, m, vectors + k * m);
+    std::vector<T> turned(static_cast<size_t>(width * m));  // a head's share of the projection, input by input
+    for (size_t h = 0; h < heads.size(); ++h) {
+        for (int64_t i = 0; i < m; ++i)
+            for (int64_t v = 0; v < width; ++v) turned[v * m + i] = weight[i * stride + int64_t(h) * width + v];
+        for (int64_t k = heads[h].index; k < heads[h].index + heads[h].size; ++k) {
+            T* __restrict out = vectors + k * m;
+            std::fill(out, out + m, T(0));
+            for (int64_t v = 0; v < width; ++v) {
+                const T value = values[k * width + v];
+                const T* row = turned.data() + v * m;
+                for (int64_t i = 0; i < m; ++i) out[i] += value * row[i];
+            }
+        }
+    }
 }
 
 // The adjoint of `fold`: from the gradient of the vectors to those of the values and of the projection.
@@ -60,19 +72,17 @@ DETENT_INLINE void unfold(const T* gradient, const T* values, int64_t width, con
                           const std::vector<Head>& heads, T* of_values, T* of_weight) {
     const int64_t stride = width * int64_t(heads.size());
     std::fill(of_weight, of_weight + m * stride, T(0));
+    std::fill(of_values, of_values + (heads.back().index + heads.back().size) * width, T(0));
     for (size_t h = 0; h < heads.size(); ++h)
-        for (int64_t k = heads[h].index; k < heads[h].index + heads[h].size; ++k) {
-            const T* value = values + k * width;
-            T* of_value = of_values + k * width;
-            std::fill(of_value, of_value + width, T(0));
-            for (int64_t i = 0; i < m; ++i) {
+        for (int64_t i = 0; i < m; ++i) {
+            const T* __restrict row = weight + i * stride + int64_t(h) * width;
+            T* __restrict of_row = of_weight + i * stride + int64_t(h) * width;
+            for (int64_t k = heads[h].index; k < heads[h].index + heads[h].size; ++k) {
                 const T g = gradient[k * m + i];
-                const T* row = weight + i * stride + int64_t(h) * width;
-                T* of_row = of_weight + i * stride + int64_t(h) * width;
-                for (int64_t v = 0; v < width; ++v) {
-                    of_value[v] += g * row[v];
-                    of_row[v] += g * value[v];
-                }
+                const T* __restrict value = values + k * width;
+                T* __restrict of_value = of_values + k * width;
+                for (int64_t v = 0; v < width; ++v) of_value[v] += g * row[v];
+                for (int64_t v = 0; v < width; ++v) of_row[v] += g * value[v];
             }
         }
 }
@@ -94,13 +104,17 @@ void speak(const T* values, int64_t width, const T* weight, const T* offset, int
     }
 }
 
-#define DETENT_UNFOLD(T)                                                                                           \
+#define DETENT_FOLDING(T)                                                                                          \
+    DETENT_CLONES void fold_of(const T* values, int64_t width, const T* weight, int64_t m,                         \
+                               const std::vector<Head>& heads, T* vectors) {                                       \
+        fold<T>(values, width, weight, m, heads, vectors);                                                         \
+    }                                                                                                              \
     DETENT_CLONES void unfold_of(const T* gradient, const T* values, int64_t width, const T* weight, int64_t m,    \
                                  const std::vector<Head>& heads, T* of_values, T* of_weight) {                     \
         unfold<T>(gradient, values, width, weight, m, heads, of_values, of_weight);                                \
     }
-DETENT_UNFOLD(float)
-DETENT_UNFOLD(double)
+DETENT_FOLDING(float)
+DETENT_FOLDING(double)
 
 #define DETENT_READ(T, CELL)                                                                                       \
     DETENT_CLONES void read_rows_of(const T* vectors, const T* offset, int64_t m, const std::vector<Head>& heads,  \
@@ -133,7 +147,7 @@ DETENT_READ(double, int64_t)
                                             int64_t head_count, const void* states, int cell_bytes, int64_t rows,  \
                                             T* output, int threads) {                                              \
         const std::vector<Head> heads = layout(sizes, head_count);                                                 \
-        DETENT_BY_CELL(cell_bytes, parallel_ranges(rows, rows < 256 ? 1 : threads, [&](int64_t begin, int64_t end) { \
+        DETENT_BY_CELL(cell_bytes, parallel_ranges(rows, worth(rows * m * head_count, threads), [&](int64_t begin, int64_t end) { \
             read_rows_of(vectors, offset, m, heads, static_cast<Cells>(states), output, begin, end);               \
         }));                                                                                                       \
     }                                                                                                              \
@@ -142,7 +156,7 @@ DETENT_READ(double, int64_t)
                                                int64_t rows, T* out, int threads) {                                \
         const std::vector<Head> heads = layout(sizes, head_count);                                                 \
         const int64_t strips = (m + 15) / 16;                                                                      \
-        DETENT_BY_CELL(cell_bytes, parallel_ranges(strips, rows < 256 ? 1 : threads, [&](int64_t begin, int64_t end) { \
+        DETENT_BY_CELL(cell_bytes, parallel_ranges(strips, worth(rows * m * head_count, threads), [&](int64_t begin, int64_t end) { \
             collect_rows_of(gradient, m, heads, static_cast<Cells>(states), rows, out, begin * 16,                 \
                             std::min(end * 16, m));                                                                \
         }));                                                                                                       \
@@ -150,7 +164,7 @@ DETENT_READ(double, int64_t)
 #define DETENT_FOLD(SUFFIX, T)                                                                                     \
     DETENT_API void detent_fold_##SUFFIX(const T* values, int64_t width, const T* weight, int64_t m,               \
                                          const int64_t* sizes, int64_t heads, T* vectors) {                        \
-        fold(values, width, weight, m, layout(sizes, heads), vectors);                                             \
+        fold_of(values, width, weight, m, layout(sizes, heads), vectors);                                          \
     }                                                                                                              \
     DETENT_API void detent_unfold_##SUFFIX(const T* gradient, const T* values, int64_t width, const T* weight,     \
                                            int64_t m, const int64_t* sizes, int64_t heads, T* of_values,           \

@@ -130,6 +130,11 @@ DETENT_INLINE void work_tiles(const Job<T>& job, const Head& head, const Grouped
     for (int64_t number = begin; number < end; ++number) {
         const Tile& tile = grouped.tiles[number];
         const int64_t entry = head.entry + tile.column * d;
+        if (job.input && number + 1 < end)
+            for (int64_t n = 0; n < grouped.tiles[number + 1].rows; ++n) {
+                const T* x = job.input + job.place[order[grouped.tiles[number + 1].first + n]] * job.m;
+                fetch(x, x + job.m);
+            }
         Keys<T> keys;
         const T *rows[ROWS<T>], *worth[ROWS<T>];
         for (int lane = 0; lane < ROWS<T>; ++lane) {
@@ -164,6 +169,10 @@ DETENT_INLINE void sum_outer(const Job<T>& job, const Head& head, const Grouped&
     for (int64_t k = 0; k < d; ++k)
         for (int64_t strip = grouped.begin[k]; strip < grouped.begin[k + 1]; strip += STRIP) {
             const int64_t stop = std::min(strip + STRIP, grouped.begin[k + 1]);
+            for (int64_t n = stop; n < std::min(stop + STRIP, int64_t(grouped.order.size())); ++n) {
+                const T* x = job.input + job.place[grouped.order[n]] * job.m;
+                fetch(x + from, x + to);
+            }
             for (int64_t j = 0; j < d; j += FOUR) {
                 const int many = int(std::min<int64_t>(FOUR, d - j));
                 T* out[FOUR];
@@ -253,13 +262,14 @@ void surrogate(const T* input, const T* weight, const T* bias, int64_t m, const 
             const int64_t entry = head.entry + k * head.size;
             pack_entries(weight, m, entry, entry + head.size, packed.data() + k * head.size * m);
         }
-        parallel_ranges(int64_t(grouped.tiles.size()), threads, [&](int64_t begin, int64_t end) {
+        const int workers = worth(rows * head.size * (input ? 4 + m / 4 : 4), threads);
+        parallel_ranges(int64_t(grouped.tiles.size()), workers, [&](int64_t begin, int64_t end) {
             work_tiles_of(job, head, grouped, packed.data(), begin, end);
         });
         if (input) {
             // threads share the inputs, not the rows: every sum runs over time in one order
             const int64_t strips = (m + 15) / 16;
-            parallel_ranges(strips, threads, [&](int64_t begin, int64_t end) {
+            parallel_ranges(strips, workers, [&](int64_t begin, int64_t end) {
                 sum_outer_of(job, head, grouped, weight_gradient, begin * 16, std::min(end * 16, m));
             });
         }

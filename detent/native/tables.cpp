@@ -153,7 +153,8 @@ int64_t tables(const T* input, const T* weight, const T* bias, int64_t m, const 
     const int64_t rows = local_rows(segments, segment_count);
     const Job<T> job{{input, packed.data(), bias, m, logits, index, entries}, &parts, segments, segment_count, rows,
                      indices, noisy != 0, T(1.0 / temperature), seed, tables, &bad};
-    parallel_ranges((rows + ROWS<T> - 1) / ROWS<T>, threads, [&](int64_t begin, int64_t end) {
+    const int64_t numbers = rows * entries * (input ? 1 + m / 8 : 1);
+    parallel_ranges((rows + ROWS<T> - 1) / ROWS<T>, worth(numbers, threads), [&](int64_t begin, int64_t end) {
         if (cell_bytes == 1)
             make_tables_of(job, uint8_t{}, begin, end);
         else
@@ -197,7 +198,8 @@ void logits(const T* input, const int64_t* place, const T* weight, const T* bias
             int64_t rows, T* out, int threads) {
     std::vector<T> packed(static_cast<size_t>(entries * m));
     pack_entries(weight, m, 0, entries, packed.data());
-    parallel_ranges((rows + ROWS<T> - 1) / ROWS<T>, threads, [&](int64_t begin, int64_t end) {
+    const int64_t numbers = rows * (entries * m / 8 + m);
+    parallel_ranges((rows + ROWS<T> - 1) / ROWS<T>, worth(numbers, threads), [&](int64_t begin, int64_t end) {
         write_logits_of(input, place, packed.data(), bias, m, entries, rows, out, begin, end);
     });
 }

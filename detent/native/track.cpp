@@ -69,7 +69,8 @@ void track(const Cell* tables, const int64_t* index, const int64_t* sizes, int64
            int threads) {
     const std::vector<Head> heads = layout(sizes, head_count);
     const int64_t indices = heads.back().index + heads.back().size;
-    parallel_ranges(segment_count, threads, [&](int64_t first, int64_t last) {
+    const int64_t rows = local_rows(segments, segment_count);
+    parallel_ranges(segment_count, worth(rows * head_count, threads), [&](int64_t first, int64_t last) {
         for (int64_t g = first; g < last; ++g) {
             const Segment& segment = segments[g];
             for (int64_t h = 0; h < head_count; ++h) {
@@ -96,7 +97,8 @@ void adjoint(const Cell* tables, const int64_t* sizes, int64_t head_count, const
              int64_t segment_count, T* gains, const T* lasts, T* firsts, int threads) {
     const std::vector<Head> heads = layout(sizes, head_count);
     const int64_t indices = heads.back().index + heads.back().size;
-    parallel_ranges(segment_count, threads, [&](int64_t first, int64_t last) {
+    const int64_t rows = local_rows(segments, segment_count);
+    parallel_ranges(segment_count, worth(rows * indices, threads), [&](int64_t first, int64_t last) {
         for (int64_t g = first; g < last; ++g) {
             const Segment& segment = segments[g];
             const T* ahead = lasts + g * indices;

@@ -3,7 +3,8 @@
 r  heads     S  their indices     v  width of a value vector     m  width of the output
 
 `detent::fold` and its adjoint are operators of their own, so that a training step on the compiled backend wakes no
-threads but its own.
+threads but its own. Operators are for whoever traces (compile, export, fake tensors); otherwise the same functions run
+as plain autograd functions, which cost a fraction of an operator's call and which torch.func.grad can see through.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ fold.register_autograd(_pull_back, setup_context=_keep)
 
 
 class _Unfolded(torch.autograd.Function):
-    """`_unfold` for torch.func.grad; there is no second derivative."""
+    """`_unfold`; there is no second derivative."""
 
     forward = staticmethod(_unfold)
     setup_context = staticmethod(lambda ctx, inputs, output: None)
 
 
 class _Folded(torch.autograd.Function):
-    """`fold` for torch.func.grad, which does not see the gradient of custom operators."""
+    """`fold`, when nobody traces."""
 
     forward = staticmethod(_fold)
     setup_context = staticmethod(_keep)
@@ -67,7 +68,10 @@ class _Folded(torch.autograd.Function):
 
 
 def folded(values: Tensor, projection: Tensor, heads: Sequence[int], backend: str) -> Tensor:
-    """`fold`, differentiable under torch.func.grad as well."""
-    if not torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
-        return _Folded.apply(values, projection, heads, backend)
-    return fold(values, projection, heads, backend)
+    """`fold`, by the shorter way when nobody traces."""
+    return (fold if traced() else _Folded.apply)(values, projection, heads, backend)
+
+
+def traced() -> bool:
+    """Whether calls are being recorded rather than only made."""
+    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def train(
     name: Annotated[str, typer.Argument(metavar="TASK|FILE", help="A task, or a machine file.")],
     seed: Annotated[int, typer.Option(help="Names the words, the initial weights and the noise.")] = 42,
-    recipe: Annotated[str, typer.Option(help="default, anchored or paper.")] = "default",
+    cell: Annotated[str, typer.Option(help="nfsm, or a baseline: mamba, aussm, pdssm, bmru.")] = "nfsm",
+    recipe: Annotated[str, typer.Option(help="default, anchored or paper; of a baseline cpu or paper.")] = "default",
     heads: Annotated[
         str | None, typer.Option(metavar="D,D,...", help="Indices of each head; chosen if left out.")
     ] = None,
@@ -29,21 +30,28 @@ def train(
 ) -> None:
     """Learn a task, read the machine out of the network, and certify that it is the target on every word.
 
-    Leaves a folder with the plan, the weights, the history, the machine and the certificate, for `detent check`. A run
-    that was stopped or killed goes on when the command is repeated, and ends with the same weights; a folder with
-    another run is refused. Exit code 0 when it is certified, 1 when it is not, with a shortest word that shows it.
+    Leaves a folder with the plan, the weights, the history, the machine, the certificate, for `detent check`, and all
+    of it on one page, report.html. A run that was stopped or killed goes on when the command is repeated, and ends with
+    the same weights; a folder with another run is refused. Exit code 0 when it is certified, 1 when it is not, with a
+    shortest word that shows it. A baseline has no tables to read out: it has learned, exit code 0, when nine words in
+    ten are right at the length it was trained at; `detent sweep` says how much longer they may be.
 
     Examples:
 
         detent train S3
         detent train A5 --heads 5,12 --seed 43
         detent train mine.dot --out runs/mine
+        detent train S3 --cell mamba
     """
     import torch
 
+    from detent.cli.train_baseline import train_baseline
     from detent.recipes import Plan
     from detent.recipes import train as learn
+    from detent.report import write_report
 
+    if cell != "nfsm":
+        raise typer.Exit(train_baseline(name, cell, seed, recipe, heads, out, as_json))
     plan = Plan(task=name, seed=seed, arm=recipe, heads=_sizes(heads))
     folder = out or Path("runs") / f"{Path(name).stem}-{seed}-{recipe}"
     torch.set_num_threads(1)  # a few rows at a time: waking a second thread costs more than it brings
@@ -53,6 +61,7 @@ def train(
     except KeyboardInterrupt as stop:
         raise Stopped(f"{str(stop) or 'interrupted'}; {folder} is gone on with when the command is repeated.") from None
     certificate = run.certificate() if run.certified else None
+    write_report(folder)
     if as_json:
         print_json(_row(run, certificate, folder))
     else:
@@ -76,6 +85,7 @@ def _row(run: Run, certificate: Certificate | None, folder: Path) -> dict[str, A
         "proved": [] if certificate is None else list(certificate.proved), "verdict": run.verdict.explain(),
         "steps": run.steps, "restarts": run.restarts, "seconds": round(run.seconds, 3),
         "weights": run.extracted.weights, "folder": str(folder),
+        "report": str(folder / "report.html"),
     }  # fmt: skip
 
 
@@ -83,4 +93,4 @@ def _sentences(run: Run, certificate: Certificate | None, folder: Path) -> list[
     again = f", {run.restarts} restarts" if run.restarts else ""
     learned = f"{run.task.name}: heads {' '.join(map(str, run.heads))}, {run.steps} steps{again}, {run.seconds:.1f} s"
     said = run.verdict.explain() if certificate is None else certificate.summary()
-    return [learned, said, f"kept in {folder}"]
+    return [learned, said, f"kept in {folder}; look at {folder / 'report.html'}"]

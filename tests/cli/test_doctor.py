@@ -13,7 +13,6 @@ from detent import native
 from detent.cli import doctoring
 from detent.cli.app import run
 
-
 WORKS = 0 if native.available() else 1
 NAMES = (["cpu"] if native.available() else []) + ["tree", "reference"]
 

@@ -113,7 +113,7 @@ def test_the_verb_trains_and_says_so(tmp_path, monkeypatch, capsys):
     assert row["heads"] == [3, 2]
     folder = tmp_path / "runs" / "S3-5-default"
     assert sorted(path.name for path in folder.iterdir()) == [
-        "certificate.json", "config.json", "history.jsonl", "machine.json", "model.safetensors",
+        "certificate.json", "config.json", "history.jsonl", "machine.json", "model.safetensors", "report.html",
     ]  # fmt: skip
     assert command(["check", str(folder / "certificate.json")]) == 0
     assert "float32" in capsys.readouterr().out

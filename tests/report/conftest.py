@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from detent.automata import Moore, write_machine
-from detent.recipes import Plan, train
-from detent.recipes.folder import finish, prepare
+from detent.recipes import train
 
 HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "</style></td>&amp;", "'; \u202etxt.exe")
 
@@ -17,9 +16,7 @@ HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "</sty
 def learned(task: str, folder: Path) -> Path:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    plan = Plan(task=task, width=32)
-    run = train(plan, prepare(folder, plan))
-    finish(folder, run)
+    run = train(task, out=folder, width=32)
     torch.set_num_threads(before)
     assert run.certified
     return folder

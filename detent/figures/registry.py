@@ -65,4 +65,8 @@ FIGURES: dict[str, Drawing] = {drawing.name: drawing for drawing in (
         name="walltime", command="python -m benchmarks walltime",
         about="What one layer costs in a training step, against the length and the size of its state.",
     ),
+    Drawing(
+        name="sweep", stem="sweeps", command="python -m detent.recipes.sweep_campaign",
+        about="Accuracy against the length of words, per model and task.",
+    ),
 )}  # fmt: skip

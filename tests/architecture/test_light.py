@@ -28,7 +28,9 @@ def test_a_light_room_brings_nothing_heavy(room: str) -> None:
     assert heavy_after(f"import detent.{room}") == set()
 
 
-@pytest.mark.parametrize("figure", ["drift", "gap", "geometry", "machine", "realization", "tables", "walltime"])
+@pytest.mark.parametrize(
+    "figure", ["drift", "gap", "geometry", "machine", "realization", "sweep", "tables", "walltime"]
+)
 def test_a_figure_brings_nothing_heavy_before_it_is_painted(figure: str) -> None:
     assert heavy_after(f"import detent.figures.{figure}") == set()
 

@@ -1,0 +1,82 @@
+"""Figure `sweep`: accuracy against the length of words, a panel per task, a line per run.
+
+Rows are those of `detent sweep`: {"task", "cell", "seed", "learned", "certified", "bar", "longest", "failing_length",
+"accuracies": {length: share}}. A cross marks the failing length on the bar it fell below; a run that did not learn its
+task at all is dotted. An arrow to the right stands for a certificate: what lies beyond was proved, not swept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from detent.figures.style import GREY, PAGE, in_order, model_style, of_kind, sheet, styled
+from detent.records import Row
+
+COLUMNS = 3
+
+
+@styled
+def paint(rows: Sequence[Row]) -> Any:
+    """A panel for every task, in the order of the rows."""
+    found = of_kind(rows, "sweep", "task", "cell", "seed", "longest", "failing_length", "accuracies")
+    tasks = list(dict.fromkeys(row["task"] for row in found))
+    columns = min(COLUMNS, len(tasks))
+    lines = -(-len(tasks) // columns)
+    figure = sheet(PAGE if columns > 1 else 0.6 * PAGE, 1.75 * lines + 0.75)
+    panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel()
+    for axes in panels[len(tasks) :]:
+        axes.set_axis_off()
+    for axes, name in zip(panels, tasks, strict=False):
+        own = [row for row in found if row["task"] == name]
+        for cell in reversed(in_order(row["cell"] for row in own)):  # the NFSM last, on top
+            for row in (row for row in own if row["cell"] == cell):
+                _run(axes, row)
+        axes.set_title(name, loc="left", fontweight="bold", parse_math=False)
+        axes.set(xscale="log", ylim=(-0.05, 1.12), yticks=[0, 0.5, 1])
+    panels[0].set_xscale("log", base=2)
+    for axes in panels[max(len(tasks) - columns, 0) : len(tasks)]:
+        axes.tick_params(labelbottom=True)
+        axes.set_xlabel("length of the words")
+    figure.supylabel("share that is right throughout", fontsize=8)
+    _key(figure, found)
+    return figure
+
+
+def _run(axes: Any, row: Row) -> None:
+    name, colour, marker, _ = model_style(row["cell"])
+    lengths = sorted(row["accuracies"], key=int)
+    shares = [row["accuracies"][length] for length in lengths]
+    learned = row.get("learned", True)
+    axes.plot([int(length) for length in lengths], shares, color=colour, linestyle="-" if learned else (0, (1, 1.5)),
+              linewidth=1.2 if learned else 0.8, alpha=0.9 if learned else 0.6, marker=marker, markersize=2.4,
+              label=f"{name}, seed {row['seed']}")  # fmt: skip
+    if row["failing_length"] is not None and learned:
+        axes.plot([row["failing_length"]], [row.get("bar", 1.0)], linestyle="none", marker="X", markersize=6,
+                  markerfacecolor=colour, markeredgecolor="white", markeredgewidth=0.6, zorder=4,
+                  label="_failing")  # fmt: skip
+    elif row.get("certified"):
+        axes.plot([row["longest"]], [1.0], linestyle="none", marker=">", markersize=6, markerfacecolor=colour,
+                  markeredgecolor="white", zorder=4, clip_on=False, label="_certified")  # fmt: skip
+
+
+def _key(figure: Any, rows: Sequence[Row]) -> None:
+    """The models with how many of their runs learned, and what the marks mean."""
+    from matplotlib.lines import Line2D
+
+    handles = []
+    for cell in in_order(row["cell"] for row in rows):
+        name, colour, marker, _ = model_style(cell)
+        own = [row for row in rows if row["cell"] == cell]
+        learned = sum(bool(row.get("learned", True)) for row in own)
+        label = f"{name} ({learned} of {len(own)} learned)"
+        handles.append(Line2D([], [], color=colour, marker=marker, markersize=3.5, label=label))
+    marks = [("X", "failing length")] if any(row["failing_length"] for row in rows) else []
+    marks += [(">", "certified beyond")] if any(row.get("certified") for row in rows) else []
+    handles += [
+        Line2D([], [], linestyle="none", marker=marker, markersize=6, markerfacecolor=GREY, markeredgecolor="white",
+               label=label)
+        for marker, label in marks
+    ]  # fmt: skip
+    figure.legend(handles=handles, loc="outside lower center", ncols=3 if len(handles) > 4 else len(handles),
+                  columnspacing=1.4, handlelength=2.0)  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from detent.cli import certify, check, doctor, extract, figure, report, tasks, train
+from detent.cli import certify, check, doctor, extract, figure, report, sweep, table, tasks, train
 from detent.cli.guard import guarded
 from detent.cli.run import run_machine
 from detent.cli.verbs import Verbs
@@ -25,6 +25,8 @@ GUIDE = """Neural finite-state machines: track state exactly, at every length, a
     detent extract RUN -o s3.json       read the machine out of the weights again, to be used without them
     detent certify s3.json --against S3 is it right on every word? If not, the shortest that shows it
     detent check certificate.json       check a certificate again, without the network
+    detent sweep RUN                    read longer and longer words: at which length does it fail?
+    detent table results                failing lengths of all runs, beside the published ones
     detent run machine.json words.txt   feed symbols to a machine, print what it says
     detent report RUN                   all of it as one page for a browser
     detent doctor                       what is installed, what works, how fast it is here
@@ -42,10 +44,12 @@ app.command("train")(train.train)
 app.command("extract")(extract.extract)
 app.command("certify")(certify.certify)
 app.command("check")(check.check)
+app.command("sweep")(sweep.sweep)
 app.command("run")(run_machine)
 app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
 app.add_typer(figure.app, name="figure")
+app.add_typer(table.app, name="table")
 
 
 def _version(asked: bool) -> None:

@@ -30,6 +30,8 @@ class Plan:
     task: str
     """A task's name, or the path of a machine file."""
     seed: int = 42
+    cell: str = "nfsm"
+    """Always this one: the plans of other cells are in `baselines`."""
     arm: str = "default"
     """Which way of learning; see ARMS."""
     heads: tuple[int, ...] | None = None
@@ -47,6 +49,8 @@ class Plan:
     """When the paper's arm ends: `certified`, or `checks` for the paper's own rule."""
 
     def __post_init__(self) -> None:
+        if self.cell != "nfsm":
+            raise InvalidConfig(f"this is a plan for 'nfsm'; {self.cell!r} takes a BaselinePlan.")
         if self.arm not in ARMS:
             raise unknown("arm", self.arm, ARMS)
         if self.stop not in ("certified", "checks"):
@@ -73,15 +77,19 @@ class Plan:
         """What `save` wrote."""
         try:
             read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if (cell := read.get("cell", "nfsm")) != "nfsm":
+                raise BrokenFile(path, f"this is a run of {cell!r}, which has no tables to read out; sweep it.")
             heads = read.pop("heads")
             return cls(
                 **{**read, "anchoring": Anchoring(**read["anchoring"]), "tracking": Settings(**read["tracking"]),
                    "release": Settings(**read["release"])},
                 heads=None if heads is None else tuple(heads),
             )  # fmt: skip
+        except BrokenFile:
+            raise
         except OSError as error:
             raise BrokenFile(path, f"cannot be read ({error.strerror})") from None
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise BrokenFile(path, f"this is not the plan of a run ({error})") from None
 
     def again(self, attempt: int) -> Plan:

@@ -39,7 +39,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cli": FLOORS_0_TO_4 | {"recipes", "figures", "report", "front-door"},
     "__main__": {"cli"},
 }
-NO_TORCH = {"errors", "records", "native", "automata", "runtime", "tasks", "certification", "figures", "report"}
+NO_TORCH = {
+    "errors", "records", "native", "automata", "runtime", "tasks", "certification", "evaluation", "figures", "report",
+}  # fmt: skip
 ONLY_STANDARD_LIBRARY = {"errors", "records"}
 STANDARD_LIBRARY = sys.stdlib_module_names | {"__future__"}
 

@@ -1,0 +1,65 @@
+"""`detent table`: the paper's tables, from the rows in a folder, beside the published figures."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from detent.cli.output import AsJson, print_json
+from detent.cli.verbs import Verbs
+from detent.errors import InvalidInput
+
+app = typer.Typer(
+    cls=Verbs.of("table"), no_args_is_help=True, rich_markup_mode="markdown",
+    help="The paper's tables, from the rows in a folder, beside the published figures. Needs no network.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
+
+
+class Form(str, Enum):
+    text = "text"
+    markdown = "markdown"
+    html = "html"
+
+
+Rows = Annotated[Path, typer.Option("--rows", metavar="FOLDER", help="Where the rows are.")]
+Shape = Annotated[Form, typer.Option("--format", help="How it is printed.")]
+
+
+@app.command("results")
+def results(rows: Rows = Path("results"), form: Shape = Form.text, as_json: AsJson = False) -> None:
+    """The median failing length of every task and cell, and how many seeds learned it.
+
+    Examples:
+
+        detent table results
+        detent table results --format markdown > results.md
+    """
+    _print("results", rows, form, as_json)
+
+
+@app.command("seeds")
+def seeds(rows: Rows = Path("results"), form: Shape = Form.text, as_json: AsJson = False) -> None:
+    """The failing length of every seed.
+
+    Examples:
+
+        detent table seeds
+        detent table seeds --json
+    """
+    _print("seeds", rows, form, as_json)
+
+
+def _print(name: str, rows: Path, form: Form, as_json: bool) -> None:
+    from detent.evaluation import tables
+
+    if not rows.is_dir():
+        raise InvalidInput(f"there is no folder {rows}; name the one that holds training.jsonl and sweeps.jsonl.")
+    grid, objects = (tables.results if name == "results" else tables.seeds)(rows)
+    if as_json:
+        print_json(objects)
+    else:
+        print({Form.text: grid.text, Form.markdown: grid.markdown, Form.html: grid.html}[form]())

@@ -1,0 +1,74 @@
+"""`python -m detent.recipes.baseline_campaign`: train the baselines over tasks and seeds, one row per run.
+
+Rows are appended to `results/baselines.jsonl` as runs end, and the folders stay in `runs` for length sweeps. A run
+whose row is there is not done again, and one that was cut off goes on. All of the first seed come before the second.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from detent import records
+from detent.recipes.baselines import GOOD, LEARNED, BaselinePlan, Outcome, train
+
+CELLS = ("mamba", "aussm", "pdssm")
+TASKS = ("FF", "DFF5", "Z2", "S3", "S4")
+SEEDS = (42, 43, 44)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m detent.recipes.baseline_campaign", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--rows", type=Path, default=Path("results/baselines.jsonl"), metavar="FILE")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="FOLDER")
+    parser.add_argument("--recipe", default="cpu", help="cpu or paper")
+    parser.add_argument("--tasks", nargs="+", default=TASKS, metavar="TASK")
+    parser.add_argument("--cells", nargs="+", default=CELLS, metavar="CELL")
+    parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS, metavar="SEED")
+    parser.add_argument("--steps", type=int, metavar="N", help="put every run down at this step, without a row")
+    asked = parser.parse_args()
+    torch.set_num_threads(1)  # arrays are small: two runs side by side are faster than one on two cores
+    done = {_key(row) for row in records.read(asked.rows)} if asked.rows.exists() else set()
+    for seed in asked.seeds:
+        for name in asked.tasks:
+            for cell in asked.cells:
+                plan = BaselinePlan.named(name, cell, recipe=asked.recipe, seed=seed)
+                if _key(asdict(plan)) in done:
+                    continue
+                folder = asked.runs / f"{name}-{seed}-{cell}-{asked.recipe}"
+                outcome = train(plan, folder, until=asked.steps)
+                if asked.steps is None:
+                    records.append(asked.rows, row_of(outcome, folder))
+                said = "learned" if outcome.learned else "not learned"
+                print(
+                    f"{name} {cell} seed {seed}: {said}, accuracy {outcome.accuracy:.3f}, "
+                    f"{outcome.steps} steps, {outcome.seconds:.0f} s",
+                    flush=True,
+                )
+
+
+def row_of(outcome: Outcome, folder: Path) -> dict[str, Any]:
+    """What is worth knowing of a run, as a row."""
+    plan = outcome.plan
+    return {
+        "task": plan.task, "cell": plan.cell, "recipe": plan.recipe, "seed": plan.seed, "learned": outcome.learned,
+        "accuracy": outcome.accuracy, "learned_at": LEARNED, "stopped_at": GOOD,
+        "first_error": round(outcome.first_error, 2),
+        "steps": outcome.steps, "seconds": round(outcome.seconds, 1), "threads": torch.get_num_threads(),
+        "size": asdict(plan.size), "settings": asdict(plan.settings), "checks": plan.checks, "growing": plan.growing,
+        "folder": folder.name, **records.stamp(),
+    }  # fmt: skip
+
+
+def _key(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["task"], row["cell"], row["recipe"], row["seed"]
+
+
+if __name__ == "__main__":
+    main()

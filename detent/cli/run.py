@@ -41,12 +41,14 @@ def run_machine(
 ) -> None:  # fmt: skip
     """Feed symbols to a machine and print what it says.
 
-    Symbols are separated by white space; where every symbol is one letter they need no blanks. One line of output
-    answers one line of input. Memory does not grow with the length of the text.
+    Symbols are separated by white space; where every symbol is one letter they need no blanks, and where they are
+    words, 'Key?' is read as 'key ?'. One line of output answers one line of input, unless nothing is said to it. Memory
+    does not grow with the length of the text.
 
     Examples:
 
         echo a b b a | detent run machine.json
+        echo "Alice has the key. Bob swaps with Alice. Who has the key?" | detent run tso3.json
         detent run tso3.json stories.txt --each-line --final
         tail -f log | detent run protocol.dot --states
         yes a | head -1000000 | detent run s4.detent --final --json

@@ -1,8 +1,9 @@
 """Read symbols from text that comes in chunks of bytes, cut anywhere; never more than a chunk in memory.
 
 What comes out of a chunk is the symbols that are complete, as numbers, and for every end of line how many of them stand
-before it. White space separates symbols; where every symbol is one letter it is passed over. When a symbol is unknown,
-those before it still come out, and the error at the next call.
+before it. White space separates symbols; where every symbol is one letter it is passed over. Where symbols are words, a
+word that is unknown as it stands is read in small letters and without the marks at its end, if that makes symbols of it
+all: 'Key?' is 'key' and '?'. When a symbol is unknown, those before it still come out, and the error at the next call.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from detent.runtime.alphabet import Alphabet
 Unknown = Literal["error", "skip"]
 BLANKS = (9, 10, 11, 12, 13, 32)
 NEWLINE = 10
+RESPELT = 10_000
+"""Words that are remembered as what they were read for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +49,8 @@ class TextReader:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._number_of = {name.encode("utf-8", "surrogatepass"): a for a, name in enumerate(alphabet.symbols)}
         self._longest = max(map(len, self._number_of)) + 1000  # unknown words are named whole, within reason
+        self._marks = {name for name in self._number_of if len(name) == 1 and not name.isalnum()}
+        self._respelt: dict[bytes, list[bytes]] = {}
         self._blank = np.isin(np.arange(256), BLANKS)
         self._blank[[ord(name) for name in alphabet.symbols if alphabet.by_letter and ord(name) < 256]] = False
         if alphabet.by_letter:
@@ -82,12 +87,14 @@ class TextReader:
             rows[-1] += [*self._symbols(words), unfinished] if self.unknown == "error" else []
             self._held = b" ".join([*words, unfinished[: self._longest + 1]])
 
-        names = list(chain.from_iterable(rows))
-        breaks: Ints = np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)))[:-1]
         try:
+            names, breaks = _joined(rows)
             numbers = np.fromiter(map(self._number_of.__getitem__, names), np.int32, len(names))
         except KeyError:
+            names, breaks = _joined([[symbol for name in row for symbol in self._spelt(name)] for row in rows])
             found = np.array([self._number_of.get(name, -1) for name in names], np.int32)
+            if (found >= 0).all():
+                return self._counted(found, breaks)
             return self._without_unknown(found, breaks, lambda place: names[place].decode(errors="backslashreplace"))
         return self._counted(numbers, breaks)
 
@@ -104,6 +111,21 @@ class TextReader:
             at += symbols[-1].count(b" ") + 1
         words[:at] = []
         return symbols
+
+    def _spelt(self, word: bytes) -> list[bytes]:
+        """A word as symbols: in small letters, the marks at its end apart; itself where that does not help."""
+        if word in self._number_of or self.alphabet.most_words > 1:
+            return [word]
+        found = self._respelt.get(word)
+        if found is None:
+            text, marks = word, list[bytes]()
+            while text not in self._number_of and text[-1:] in self._marks:
+                text, marks = text[:-1], [text[-1:], *marks]
+            text = text if text in self._number_of else text.lower()
+            found = [text, *marks] if text in self._number_of else [word]
+            if len(self._respelt) < RESPELT:
+                self._respelt[word] = found
+        return found
 
     def _letters(self, chunk: bytes, final: bool) -> Piece:
         try:
@@ -138,3 +160,8 @@ class TextReader:
         self.line += len(breaks)
         self.in_line = len(numbers) - int(breaks[-1]) if len(breaks) else self.in_line + len(numbers)
         return Piece(numbers, breaks)
+
+
+def _joined(rows: list[list[bytes]]) -> tuple[list[bytes], Ints]:
+    """(the symbols of all lines, how many of them stand before every end of line)."""
+    return list(chain.from_iterable(rows)), np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)))[:-1]

@@ -118,3 +118,24 @@ def test_a_word_without_end_is_not_kept() -> None:
     assert len(reader._held) < 20_000
     assert reader.feed(b" go ").numbers.tolist() == [0]
     assert reader.skipped == 1
+
+
+def test_english_as_people_write_it() -> None:
+    alphabet = Alphabet(("ann", "has", "it", ".", "?", "Bob"))
+    for size in (1, 3, 1000):
+        reader = TextReader(alphabet)
+        text = b"Ann has it. Bob HAS it?\nit has Ann...\n. ann?"
+        pieces = [reader.feed(text[i : i + size]) for i in range(0, len(text), size)] + [reader.finish()]
+        numbers = np.concatenate([piece.numbers for piece in pieces]).tolist()
+        assert numbers == [0, 1, 2, 3, 5, 1, 2, 4, 2, 1, 0, 3, 3, 3, 3, 0, 4]
+        reader.refuse_unknown()
+    reader = TextReader(alphabet)
+    assert reader.feed(b"Ann has itt. \n").numbers.tolist() == [0, 1]
+    with pytest.raises(InvalidWord, match=r"unknown symbol 'itt.' on line 1, word 3\. Did you mean 'it'"):
+        reader.refuse_unknown()
+
+
+def test_marks_alone_are_read_and_symbols_of_several_words_stay_as_they_are() -> None:
+    assert TextReader(Alphabet(("go", "."))).feed(b"... go ").numbers.tolist() == [1, 1, 1, 0]
+    reader = TextReader(Alphabet(("(0 1)", "(1 2)")), unknown="skip")
+    assert np.concatenate([reader.feed(b"(0 1) (0 1). (1 2) ").numbers, reader.finish().numbers]).tolist()[0] == 0

@@ -1,0 +1,156 @@
+"""Does a triple realise an automaton at every length? Three conditions on one step, decided on cells.
+
+    R1  every code point lies in its cell and is read as its state
+    R2  the region is bounded, and one step and one push of at most eta leave no point outside it
+    R3  after one step and one push, the read-out tells the successor of the state that was read before
+
+With cells that the read-out tells apart, R2 and R3 say that every cell, moved and pushed, lies in the cell of the
+successor. For boxes under affine maps, and for boxes and balls under tables, that is decided in rational arithmetic:
+"proved" or "refuted". Other steps are tried at random points: "refuted", or "sampled" when nothing was found.
+A refusal carries its witness: a hidden state, a symbol, a push, and where they lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import islice, product
+
+import numpy as np
+
+from detent.automata.machine import Semiautomaton
+from detent.errors import InvalidConfig, InvalidInput
+from detent.theory.findings import Finding, Realization, Witness
+from detent.theory.shapes import SLACK, Exact, Floats, Moved, Shape, exact, included, push, sphere
+from detent.theory.triples import UNDEFINED, Affine, Tables, Triple
+
+SAMPLES = 2000
+
+
+def realizes(
+    triple: Triple, automaton: Semiautomaton, eta: float | Fraction, *, samples: int = SAMPLES, seed: int = 0
+) -> Realization:
+    """R1, R2 and R3 of the triple on its own cells at this eta; with all three it tracks the automaton at every length.
+
+    `samples` steps are tried where the conditions cannot be decided.
+
+    >>> from detent.automata import symmetric
+    >>> from detent.theory.attractors import one_hot
+    >>> realizes(one_hot(symmetric(3)), symmetric(3), 0.49).proved
+    True
+    """
+    if eta <= 0:
+        raise InvalidConfig(f"a perturbation level is positive; got {eta}.")
+    if len(triple.codes) != automaton.n_states:
+        raise InvalidInput(
+            f"a triple has a code point for each of the {automaton.n_states} states; got {len(triple.codes)}."
+        )
+    check = _Check(triple, automaton, Fraction(eta))
+    if isinstance(triple.step, Affine | Tables):
+        return Realization(check.eta, (check.codes(), *check.decide(triple.step)))
+    return Realization(check.eta, (check.codes(), *check.sample(samples, np.random.default_rng(seed))))
+
+
+class _Check:
+    def __init__(self, triple: Triple, automaton: Semiautomaton, eta: Fraction) -> None:
+        self.triple, self.automaton, self.eta = triple, automaton, eta
+        self.cells = triple.cells(eta)
+        centers, reaches = zip(*(shape.floats for _, shape in self._shapes()), strict=True)
+        self.centers, self.reaches = np.array(centers), np.array(reaches) + SLACK
+        self.against: dict[str, Witness] = {}
+        self.open: set[str] = set()
+        """Conditions that were not decided, only tried."""
+
+    def codes(self) -> Finding:
+        for q, code in enumerate(exact(self.triple.codes)):
+            here = self._point(q, code)
+            if here.read != here.state or not any(shape.contains(code) for shape in self.cells[q]):
+                return Finding("R1", "refuted", here)
+        return Finding("R1", "proved")
+
+    def decide(self, step: Affine | Tables) -> tuple[Finding, Finding]:
+        for q, shape in self._shapes():
+            if self.triple.readout.on(shape) != q:
+                self._blame("R3", self._points(q, shape), lambda point: point.read != point.state)
+            for x, successor in enumerate(self.automaton.tables[:, q]):
+                for image in step.image(x, shape):
+                    held = self._holding(image)
+                    if not held:
+                        self._blame("R2", self._pushed(q, x, shape), lambda pushed: not self._inside(pushed.lands))
+                    if successor not in held:
+                        self._blame("R3", self._pushed(q, x, shape), self._misled)
+        return self._finding("R2"), self._finding("R3")
+
+    def sample(self, count: int, generator: np.random.Generator) -> tuple[Finding, Finding]:
+        self.open = {"R2", "R3"}
+        shapes, A, d = list(self._shapes()), self.automaton.n_symbols, self.triple.codes.shape[1]
+        each = max(1, count // (len(shapes) * A))
+        for (q, shape), x in product(shapes, range(A)):
+            pushes = float(self.eta) * sphere(generator, each, d, self.triple.norm)
+            for u, e in zip(shape.sample(generator, each), pushes, strict=True):
+                tried = self._step(q, x, exact(u), exact(e))
+                if not self._inside(tried.lands):
+                    self.against.setdefault("R2", tried)
+                if self._misled(tried):
+                    self.against.setdefault("R3", tried)
+        return self._finding("R2"), self._finding("R3")
+
+    def _finding(self, condition: str) -> Finding:
+        if condition in self.against:
+            return Finding(condition, "refuted", self.against[condition])
+        return Finding(condition, "sampled" if condition in self.open else "proved")
+
+    def _blame(self, condition: str, tries: Iterator[Witness], wrong: Callable[[Witness], bool]) -> None:
+        """Find the condition's witness among the tries; without one it is not refuted, but not proved either."""
+        if condition not in self.against:
+            self.open.add(condition)
+            self.against.update((condition, tried) for tried in islice(filter(wrong, tries), 1))
+
+    def _shapes(self) -> Iterator[tuple[int, Shape]]:
+        return ((q, shape) for q, shapes in enumerate(self.cells) for shape in shapes)
+
+    def _near(self, h: Floats) -> list[tuple[int, Shape]]:
+        """The shapes that might contain a point."""
+        listed = list(self._shapes())
+        return [listed[i] for i in np.flatnonzero((np.abs(self.centers - h) <= self.reaches).all(1))]
+
+    def _holding(self, image: Shape | Moved) -> set[int]:
+        """The states in whose cell the image lies, pushes included."""
+        near = self._near(image.center.astype(float))
+        return {q for q, shape in near if included(image, self.eta, self.triple.norm, shape)}
+
+    def _inside(self, h: Floats) -> bool:
+        return any(shape.contains(exact(h)) for _, shape in self._near(h))
+
+    def _misled(self, step: Witness) -> bool:
+        """Whether the read-out does not tell the successor."""
+        assert step.symbol is not None
+        successor = self.automaton.run([step.symbol], state=step.state)
+        return step.read != self.automaton.states[successor]
+
+    def _directions(self, shape: Shape) -> Iterator[Exact]:
+        """Towards every code point, and both ways along every coordinate."""
+        yield from (code - shape.center for code in exact(self.triple.codes))
+        yield from (side * g for g in exact(np.eye(self.triple.codes.shape[1], dtype=int)) for side in (1, -1))
+
+    def _points(self, q: int, shape: Shape) -> Iterator[Witness]:
+        return (self._point(q, shape.far_point(g)) for g in self._directions(shape))
+
+    def _pushed(self, q: int, x: int, shape: Shape) -> Iterator[Witness]:
+        """Steps from the middle and the ends of a shape, with pushes as long as they may be, and with none."""
+        yield self._step(q, x, shape.center, 0 * shape.center)
+        for g in self._directions(shape):
+            back = exact(self.triple.step.A[x].T) @ g if isinstance(self.triple.step, Affine) else g
+            for u in (shape.far_point(back), shape.center):
+                yield self._step(q, x, u, push(g, self.eta, self.triple.norm))
+
+    def _point(self, q: int, u: Exact) -> Witness:
+        return self._witness(q, None, u, 0 * u, u)
+
+    def _step(self, q: int, x: int, u: Exact, e: Exact) -> Witness:
+        return self._witness(q, self.automaton.symbols[x], u, e, exact(self.triple.step(x, u.astype(float))) + e)
+
+    def _witness(self, q: int, symbol: str | None, u: Exact, e: Exact, lands: Exact) -> Witness:
+        read = int(self.triple.readout(lands.astype(float)))
+        told = None if read == UNDEFINED else self.automaton.states[read]
+        return Witness(self.automaton.states[q], symbol, u.astype(float), e.astype(float), lands.astype(float), told)

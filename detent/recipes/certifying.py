@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from detent.certification import Certificate, Verdict
 from detent.extraction import Extracted, rounding_errors
 from detent.models import Backbone
 
 FORMATS = ("float32", "float16", "bfloat16")
 """From fine to coarse."""
+SAMPLE = 256
+"""Read-outs that are looked at before all of them are bounded in a coarser format."""
 
 
 def certificate_of(model: Backbone, found: Extracted, verdict: Verdict, *, title: str) -> Certificate:
-    """What is proved of this network, with the rounding of every format down to the first that is too coarse."""
+    """What is proved of this network, with the rounding of every format down to the first that is too coarse.
+
+    Where there are many read-outs, a format that fails on a sample of them is not tried, and the certificate says
+    nothing of it: bounds for all 31,680 of M11 take most of a minute.
+    """
     errors = {}
     for name in FORMATS:
+        if errors and len(found.read_outs) > 8 * SAMPLE and not _promising(model, found, name):
+            break
         errors[name] = rounding_errors(model, found, name)
         certificate = Certificate.of(found, verdict, name=title, rounding=errors)
         if name not in certificate.proved:
             break
     return certificate
+
+
+def _promising(model: Backbone, found: Extracted, format: str) -> bool:
+    """Whether the labels of some of the read-outs are proved in a format."""
+    some = slice(None, None, len(found.read_outs) // SAMPLE)
+    part = replace(
+        found, read_outs=found.read_outs[some], labels=found.labels[some], label_margins=found.label_margins[some],
+        answers=None if found.answers is None else found.answers[some],
+        answer_margins=None if found.answer_margins is None else found.answer_margins[some],
+    )  # fmt: skip
+    return bool((0.5 * part.label_margins > rounding_errors(model, part, format).labels).all())

@@ -28,6 +28,7 @@ from detent.recipes.networks import Heads, judged, network
 from detent.recipes.plan import Plan
 from detent.recipes.stacks import fitted, teach
 from detent.recipes.taking import Best, Row, Watcher, take
+from detent.recipes.threads import one_thread
 from detent.tasks import Task, task
 from detent.training import Anchor, Anchored, Codes, Tracking, find_codes, observe
 
@@ -89,7 +90,7 @@ def learn(
 
     while True:
         now = plan.again(keeper.attempt)
-        with torch.random.fork_rng(devices=[]):
+        with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(now.seed)
             model = _attempt(now, speaker, note, keeper)
         read, verdict = judged(model, speaker)

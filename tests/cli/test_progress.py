@@ -1,0 +1,31 @@
+"""The line that is watched while a network trains."""
+
+from __future__ import annotations
+
+import pytest
+
+from detent.cli.progress import Live, duration
+
+
+def test_what_the_line_says() -> None:
+    live = Live({"tracking": 1_000, "released": 20})
+    row = {"attempt": 0, "phase": "tracking", "step": 50, "loss": 0.51234, "first_error": 12.0, "accuracy": 0.25}
+    assert live.line(row, 10.0) == "tracking, step 50 of at most 1,000: loss 0.512, first error at 12, accuracy 0.25"
+    later = {**row, "step": 100, "accuracy": 1.0}
+    assert live.line(later, 15.0).endswith("accuracy 1, at most 2 min left")
+    again = {"attempt": 2, "phase": "released", "step": 10, "loss": 0.5}
+    assert live.line(again, 20.0) == "restart 2, released, step 10 of at most 20: loss 0.5"
+    assert live.line({**again, "step": 20}, 21.0).endswith("at most 0 s left")
+
+
+def test_nothing_is_drawn_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+    with Live({}) as show:
+        show({"phase": "tracking", "step": 1, "loss": 1.0})
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.4, "0 s"), (89, "89 s"), (600, "10 min"), (9_000, "2 h"), (400_000, "5 days")]
+)
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words

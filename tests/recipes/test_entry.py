@@ -1,0 +1,53 @@
+"""The front door: train, extract, certify, and a machine that runs on its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import detent
+from detent.automata import separating_word
+from detent.errors import InvalidConfig
+from detent.runtime import load
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_the_five_lines_of_the_design(tmp_path):
+    run = detent.train("S4", seed=42, width=32)
+    machine = detent.extract(run.model)
+    verdict = detent.certify(machine, detent.task("S4").machine)
+    assert verdict, verdict.explain()
+    machine.save(tmp_path / "s4.json")
+    again = load(tmp_path / "s4.json")
+    assert again.heads is not None
+    assert again.heads.sizes == run.heads
+    fresh = detent.task("S4").sample(1, 500, np.random.default_rng(0))
+    word, states = fresh.inputs[0], fresh.states[0]
+    with torch.no_grad():
+        said = run.model(torch.from_numpy(word.astype(np.int64))[None])[0].argmax(-1)[0]
+    assert [int(name) for name in again.speak(word)] == said.tolist() == states.tolist()
+    assert machine.standalone.states[machine.run(word)] == str(states[-1])
+    stream = machine.stream()
+    for piece in np.array_split(word, 7):
+        stream.push(piece)
+    assert stream.position["state"] == machine.run(word)
+    assert detent.certify(again, detent.task("S4").machine)
+    with pytest.raises(InvalidConfig, match="heads"):
+        detent.train("S4", heads=[2, 2], width=32)
+
+
+def test_names_come_along_where_they_are_given(tmp_path):
+    s3 = detent.task("S3").machine
+    run = detent.train("S3", width=32)
+    machine = detent.extract(run.model, symbols=s3.symbols, labels=s3.states)
+    assert machine.speak(["(0 1)", "(0 1)", "(1 2)"]) == ["(0 1)", "e", "(1 2)"]
+    machine.save(tmp_path / "s3.dot")
+    assert separating_word(detent.read_machine(tmp_path / "s3.dot"), s3) is None

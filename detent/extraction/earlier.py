@@ -31,7 +31,7 @@ def just_before(found: Extracted, column: int) -> str | None:
     """Which of some symbols stood before another one, if the last two symbols tell the index."""
     if found.reach < 2:
         return None
-    last = _last_symbols(found)
+    last = last_symbols(found)
     symbols, before = np.nonzero(found.tables >= 0)
     index = found.configurations[found.tables[symbols, before], column]
     pairs = np.unique(np.stack([last[before], symbols, index], axis=1), axis=0)
@@ -45,7 +45,7 @@ def just_before(found: Extracted, column: int) -> str | None:
     return f"which of {names} stands before {found.symbols[int(marked[0, 1])]!r}"
 
 
-def _last_symbols(found: Extracted) -> Ints:
+def last_symbols(found: Extracted) -> Ints:
     """n: the symbol that was read last in every configuration, -1 at the start."""
     inputs = found.configurations[:, -1].astype(np.int64)
     for layer in found.layers[:0:-1]:

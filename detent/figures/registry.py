@@ -69,4 +69,9 @@ FIGURES: dict[str, Drawing] = {drawing.name: drawing for drawing in (
         name="sweep", stem="sweeps", command="python -m detent.recipes.sweep_campaign",
         about="Accuracy against the length of words, per model and task.",
     ),
+    Drawing(
+        name="tso", stem="tso_stream", computed_by="detent.recipes.story_stream:computed",
+        command="python -m detent.recipes.story_stream RUN",
+        about="The attractor indices of all heads of a two-layer stack along one story, coloured by what they mean.",
+    ),
 )}  # fmt: skip

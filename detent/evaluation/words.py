@@ -14,7 +14,8 @@ lengths share their words, so that accuracy never rises with the length.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +26,11 @@ from detent.evaluation.bar import Bar
 from detent.evaluation.putting_down import PutDown
 from detent.evaluation.reader import Reader
 from detent.evaluation.score import Sweep
-from detent.tasks import Task
+from detent.tasks import Batch, Task
 
 CHUNK = 1 << 12
+FIRST = 1 << 6
+"""Symbols that are read before it is asked for the first time whether that is enough."""
 LONGEST = 1 << 20
 
 Progress = Callable[[int, int], None]
@@ -48,16 +51,15 @@ def sweep_words(
     put_down = PutDown(keep, ["words", task.name, bar.share, batch, longest, seed, chunk])
     read, first, held, before = put_down.taken_up() or (0, np.full(batch, longest, np.int64), None, 0.0)
     enough = bar.errors(batch)
-    for part in drawn.stream(batch, longest, np.random.default_rng(seed), chunk=chunk):
-        if part.position < read:
+    for position, inputs, states in _pieces(drawn.stream(batch, longest, np.random.default_rng(seed), chunk=chunk)):
+        if position < read:
             continue  # read before the sweep was put down
-        if np.sum(first < part.position) >= enough:
+        if np.sum(first < position) >= enough:
             break
-        said, held = reader(part.inputs, held)
-        here = first_errors(said, part.states)
-        width = part.inputs.shape[1]
-        first = np.where((here < width) & (first == longest), part.position + here, first)
-        read = part.position + width
+        said, held = reader(inputs, held)
+        here, width = first_errors(said, states), inputs.shape[1]
+        first = np.where((here < width) & (first == longest), position + here, first)
+        read = position + width
         if progress is not None:
             progress(read, longest)
         put_down.now_and_then(read, first, held, before + time.perf_counter() - begun)
@@ -67,6 +69,18 @@ def sweep_words(
         task=task.name, measure="words", bar=bar.share, batch=batch, seed=seed, longest=longest, failing=failing,
         accuracies=_accuracies(first, read), seconds=before + time.perf_counter() - begun,
     )  # fmt: skip
+
+
+def _pieces(stream: Iterator[Batch]) -> Iterator[tuple[int, Ints, Ints]]:
+    """(position, symbols, states) of every stretch; the first is cut at powers of two, for most failures are early."""
+    for part in stream:
+        width = part.inputs.shape[1]
+        borders = [
+            0,
+            *(1 << power for power in range(FIRST.bit_length() - 1, width.bit_length()) if 1 << power < width),
+        ]
+        for begin, end in pairwise([*(borders if part.position == 0 else [0]), width]):
+            yield part.position + begin, part.inputs[:, begin:end], part.states[:, begin:end]
 
 
 def _failing(first: Ints, enough: int, read: int) -> int | None:

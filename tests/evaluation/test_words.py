@@ -52,6 +52,9 @@ def test_it_stops_when_it_has_its_answer() -> None:
     reader = Machine(S3, {1: 33})
     swept = sweep_words(reader, S3, bar=Bar(1.0), batch=4, longest=1 << 20, chunk=32)
     assert (swept.failing, swept.holds, reader.read) == (34, False, 64)
+    late = Machine(S3, {1: 300})
+    assert sweep_words(late, S3, bar=Bar(1.0), batch=4, longest=1 << 20).failing == 301
+    assert late.read == 512, "within a stretch, too"
     assert max(swept.accuracies) == 64
     assert swept.sentence() == "S3: fails at length 34, every state right in less than all of 4 words"
 

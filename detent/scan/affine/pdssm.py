@@ -18,6 +18,9 @@ from detent.scan.affine.pd import states, worths
 from detent.scan.affine.room import Room
 from detent.scan.affine.steps import conjugate, times
 
+WITHOUT_COMPLEX = (torch.float16, torch.bfloat16)
+"""Formats in which torch has no complex numbers, or no arithmetic on them."""
+
 
 def sizes(start: Tensor) -> tuple[int, int]:
     return start.shape[1], 2 * start.shape[1]
@@ -26,7 +29,7 @@ def sizes(start: Tensor) -> tuple[int, int]:
 def forward(streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, room: Room) -> tuple[Tensor, Tensor]:
     mixture, d, b, taken = streams
     table = _table(mixture, taken, shared[0], room)
-    pairs = d.dtype == torch.float16
+    pairs = d.dtype in WITHOUT_COMPLEX
     path = states(table, _numbers(d), _numbers(b), _numbers(start.flatten(1)), pairs=pairs)
     out = _flat(path, pairs)
     return out, out[:, -1].unflatten(-1, (-1, 2))
@@ -36,7 +39,7 @@ def backward(
     streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, gain: Tensor, last: Tensor, room: Room
 ) -> tuple[list[Tensor], list[Tensor], Tensor]:  # fmt: skip
     mixture, d, b, taken = streams
-    pairs = d.dtype == torch.float16
+    pairs = d.dtype in WITHOUT_COMPLEX
     scale, begin = _numbers(d), _numbers(start.flatten(1))
     table = _table(mixture, taken, shared[0], room)
     path = states(table, scale, _numbers(b), begin, pairs=pairs)
@@ -62,9 +65,9 @@ def _table(mixture: Tensor, taken: Tensor, dictionary: Tensor, room: Room) -> Te
 def _numbers(x: Tensor) -> Tensor:
     """... 2N -> ... N complex, or 2 ... N where torch has no complex numbers of this format."""
     paired = x.unflatten(-1, (-1, 2))
-    return (
-        paired.movedim(-1, 0).contiguous() if x.dtype == torch.float16 else torch.view_as_complex(paired.contiguous())
-    )
+    if x.dtype in WITHOUT_COMPLEX:
+        return paired.movedim(-1, 0).contiguous()
+    return torch.view_as_complex(paired.contiguous())
 
 
 def _flat(x: Tensor, pairs: bool) -> Tensor:

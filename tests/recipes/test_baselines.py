@@ -1,0 +1,109 @@
+"""Baselines are trained, put down, taken up, and fail at a finite length; sizes far below what the tasks need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from detent import records
+from detent.errors import BrokenFile, InvalidConfig, UnknownName
+from detent.recipes.baselines import BaselinePlan, best_accuracy, load, train
+from detent.recipes.cells import BASELINES, Size, block, network
+from detent.recipes.sweeping import sweep_run
+from detent.tasks import task
+from detent.training import Settings
+
+
+def small(name: str, cell: str, **changes: object) -> BaselinePlan:
+    plan = BaselinePlan.named(name, cell)
+    settings = replace(plan.settings, batch=4, length=8, steps=6, check_every=2, check_words=8)
+    size = Size(layers=2, width=8, channels=4, states=2, dropout=0.1)
+    return replace(plan, recipe="test", size=size, settings=settings, **changes)
+
+
+@pytest.mark.parametrize("cell", BASELINES)
+def test_a_run_that_was_put_down_ends_with_the_same_weights(cell: str, tmp_path: Path) -> None:
+    """Dropout, words and moments included."""
+    plan = small("S3", cell)
+    straight = train(plan, tmp_path / "straight")
+    assert train(plan, tmp_path / "twice", until=3).steps == 3
+    again = train(plan, tmp_path / "twice")
+    assert (straight.steps, straight.accuracy) == (again.steps, again.accuracy) == (6, again.accuracy)
+    one, other = (load(tmp_path / name)[1].state_dict() for name in ("straight", "twice"))
+    assert all(torch.equal(one[name], other[name]) for name in one)
+    histories = [
+        [row["step"] for row in records.read(tmp_path / name / "history.jsonl")] for name in ("straight", "twice")
+    ]
+    assert histories == [[2, 4, 6], [2, 4, 6]]
+
+
+def test_a_run_that_is_over_is_not_trained_again(tmp_path: Path) -> None:
+    plan = small("S3", "mamba")
+    first = train(plan, tmp_path / "run")
+    rows: list[object] = []
+    assert train(plan, tmp_path / "run", rows.append) == replace(first, seconds=first.seconds)
+    assert not rows
+
+
+def test_another_plan_is_refused(tmp_path: Path) -> None:
+    train(small("S3", "mamba"), tmp_path / "run", until=2)
+    with pytest.raises(InvalidConfig, match="holds a run with another plan; name another folder"):
+        train(small("S3", "aussm"), tmp_path / "run")
+
+
+def test_the_papers_configuration_is_available_by_name() -> None:
+    plan = BaselinePlan.named("S4", "mamba", recipe="paper")
+    assert plan.size == Size(layers=4, width=128, channels=256, states=16, dropout=0.1)
+    assert plan.settings == Settings()
+    assert (plan.checks, plan.growing) == (40, False)
+    stories = BaselinePlan.named("TSO3", "pdssm", recipe="paper").settings
+    assert (stories.batch, stories.length) == (64, 256)
+
+
+def test_a_task_with_questions_gets_a_convolution_and_answers() -> None:
+    model = network("mamba", Size(layers=1, width=8, channels=4, states=2), task("TSO3"))
+    assert (model.reach, model.answers) == (2, 3)
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(UnknownName, match=r"unknown baseline 'mambo'\. Did you mean 'mamba'"):
+        BaselinePlan.named("S3", "mambo")
+    with pytest.raises(UnknownName, match="unknown recipe of a baseline 'default'"):
+        BaselinePlan.named("S3", "mamba", recipe="default")
+    with pytest.raises(UnknownName, match="unknown baseline 'nfsm'"):
+        block("nfsm", Size(layers=1, width=8, channels=4, states=2))
+    with pytest.raises(InvalidConfig, match="width must be at least 1; got 0"):
+        Size(layers=1, width=0, channels=4, states=2)
+
+
+def test_weights_of_another_run_are_refused(tmp_path: Path) -> None:
+    train(small("S3", "mamba"), tmp_path / "run", until=2)
+    (tmp_path / "run" / "model.safetensors").write_bytes(b"nothing of the kind")
+    with pytest.raises(BrokenFile, match="these are not the weights of this run"):
+        load(tmp_path / "run")
+
+
+def test_words_grow_with_the_first_error(tmp_path: Path) -> None:
+    plan = small("Z2", "mamba", growing=True)
+    plan = replace(plan, settings=replace(plan.settings, length=64))
+    train(plan, tmp_path / "run")
+    assert [row["length"] for row in records.read(tmp_path / "run" / "history.jsonl")] == [8, 8, 8]
+
+
+@pytest.mark.parametrize("name", ["FF", "S3"])
+def test_a_trained_baseline_fails_at_a_finite_length(name: str, tmp_path: Path) -> None:
+    """Trained at length 12 until it is right there; swept far beyond."""
+    plan = BaselinePlan.named(name, "mamba")
+    settings = replace(plan.settings, length=12, steps=400, check_every=20, check_words=64)
+    plan = replace(plan, recipe="test", settings=settings, checks=1)
+    outcome = train(plan, tmp_path / name)
+    assert outcome.learned
+    assert best_accuracy(tmp_path / name) == outcome.accuracy
+    swept, row = sweep_run(tmp_path / name, longest=1 << 14, batch=40)
+    assert swept.failing is not None
+    assert swept.failing > 12
+    assert swept.accuracies[8] >= 0.9
+    assert (row["cell"], row["bar"], row["path"], row["learned"]) == ("mamba", 0.9, "network", True)

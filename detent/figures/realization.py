@@ -104,7 +104,7 @@ def _flow(
     axes: Any, begin: float, end: float, before: tuple[float, float], after: tuple[float, float], *, colour: str
 ) -> None:  # fmt: skip
     """A band that goes smoothly from one interval to another."""
-    along = np.linspace(0, 1, 25)
+    along = np.linspace(0, 1, 15)
     ease = (1 - np.cos(np.pi * along)) / 2
     low, high = (a + (b - a) * ease for a, b in zip(before, after, strict=True))
     axes.fill_between(begin + (end - begin) * along, low, high, color=colour, alpha=0.72, linewidth=0)

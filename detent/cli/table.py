@@ -53,6 +53,29 @@ def seeds(rows: Rows = Path("results"), form: Shape = Form.text, as_json: AsJson
     _print("seeds", rows, form, as_json)
 
 
+@app.command("census")
+def census(form: Shape = Form.text, as_json: AsJson = False) -> None:
+    """Affine recurrences with a parallel scan: their spectra, and what each can then keep track of.
+
+    The last column is measured: the spectral radii of 40 random matrices of the architecture.
+
+    Examples:
+
+        detent table census
+        detent table census --format markdown > census.md
+    """
+    from detent.cli.table_census import grid, terminal
+    from detent.theory.census import census_rows
+
+    rows = census_rows()
+    if as_json:
+        print_json(rows)
+    elif form is Form.text:
+        terminal(rows)
+    else:
+        print(grid(rows).markdown() if form is Form.markdown else grid(rows).html())
+
+
 def _print(name: str, rows: Path, form: Form, as_json: bool) -> None:
     from detent.evaluation import tables
 

@@ -198,7 +198,7 @@ def test_gradients_by_differences(name: str) -> None:
     assert torch.autograd.gradcheck(lambda x, state: layer(x, state), (x, state))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 @every_layer
 def test_every_step_is_in_the_format_of_the_weights(name: str, dtype: torch.dtype) -> None:
     layer, x = make(name), draw(2, 60, WIDTH)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from detent import records
 from detent.errors import BrokenFile, InvalidConfig, UnknownName
+from detent.models import Backbone
 from detent.recipes.baselines import BaselinePlan, best_accuracy, load, train
 from detent.recipes.cells import BASELINES, Size, block, network
 from detent.recipes.sweeping import sweep_run
@@ -107,3 +109,19 @@ def test_a_trained_baseline_fails_at_a_finite_length(name: str, tmp_path: Path) 
     assert swept.failing > 12
     assert swept.accuracies[8] >= 0.9
     assert (row["cell"], row["bar"], row["path"], row["learned"]) == ("mamba", 0.9, "network", True)
+    # training drives some to the ends of (-1, 1), where float32 rounds them to the end itself
+    assert largest_eigenvalue(load(tmp_path / name)[1], name) <= 1
+
+
+@torch.no_grad()
+def largest_eigenvalue(model: Backbone, name: str) -> float:
+    """Of every step that every layer takes along words of the sweep."""
+    moduli: list[float] = []
+    for layer in model.layers:
+        layer.block.register_forward_pre_hook(
+            lambda block, given: moduli.append(float(block.transitions(given[0]).abs().max()))
+        )
+    words = task(name).for_sweeps().sample(8, 200, np.random.default_rng(0))
+    model(torch.from_numpy(words.inputs.astype(np.int64)))
+    assert len(moduli) == len(model.layers)
+    return max(moduli)

@@ -8,7 +8,7 @@ NATIVE := $(wildcard detent/native/*.cpp detent/native/*.hpp)
 
 help:
 	@echo "make install    set up .venv with everything locked in constraints.txt"
-	@echo "make demo       show the library at work"
+	@echo "make demo       learn S3, certify it, sweep it to a million steps (about a minute)"
 	@echo "make test       run the quick tests (a few minutes)"
 	@echo "make test-slow  run the long tests as well"
 	@echo "make lint       ruff and mypy"
@@ -25,7 +25,7 @@ $(STAMP): pyproject.toml setup.py constraints.txt $(NATIVE)
 	@touch $(STAMP)
 
 demo: install
-	$(BIN)/python -m detent.cli.demo
+	$(BIN)/detent demo
 
 test: install
 	$(BIN)/pytest -n 2

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from detent.cli import certify, check, doctor, extract, figure, report, sweep, table, tasks, train
+from detent.cli import certify, check, demo, doctor, extract, figure, report, sweep, table, tasks, train
 from detent.cli.guard import guarded
 from detent.cli.run import run_machine
 from detent.cli.verbs import Verbs
@@ -17,6 +17,7 @@ GUIDE = """Neural finite-state machines: track state exactly, at every length, a
 
 **Look around:**
 
+    detent demo                         a minute that shows what this is about
     detent tasks                        the tasks, their size, the heads they need
     detent tasks S4                     one task at length
     detent tasks my_machine.dot         the same for a machine of yours
@@ -31,8 +32,8 @@ GUIDE = """Neural finite-state machines: track state exactly, at every length, a
     detent report RUN                   all of it as one page for a browser
     detent doctor                       what is installed, what works, how fast it is here
 
-Every verb has `--help` with examples, and `--json` for programs where it prints. Exit codes: 0 done and true,
-1 done and false, 2 wrong call or bad input.
+Every verb has `--help` with examples, and `--json` for programs. Exit codes: 0 done and true, 1 done and false,
+2 wrong call or bad input, 130 interrupted. `detent --install-completion` teaches your shell to complete names.
 """
 
 app = typer.Typer(
@@ -48,6 +49,7 @@ app.command("sweep")(sweep.sweep)
 app.command("run")(run_machine)
 app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
+app.command("demo")(demo.demo)
 app.add_typer(figure.app, name="figure")
 app.add_typer(table.app, name="table")
 

@@ -1,83 +1,131 @@
-"""`python -m detent.cli.demo`: the library at work, in a few seconds.
-
-Takes the group S3, says what is true of it, finds the heads that keep track of it, draws it, runs it along a million
-letters, and checks every state on the way against permutations composed one by one.
-"""
+"""`detent demo`: the library at work on S3, in about a minute, with an affine layer beside it that loses track."""
 
 from __future__ import annotations
 
-import sys
+import json
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+import typer
 
-from detent.automata import Facts
-from detent.automata.diagram import draw
-from detent.automata.running import Ints
-from detent.cli.guard import guarded
-from detent.cli.output import show
-from detent.tasks import describe, task
+from detent.cli.output import AsJson, print_json, show
 
-FOLDER = Path("runs/demo")
-WORDS, LENGTH, SEED = 16, 1 << 16, 42
+if TYPE_CHECKING:
+    from detent.recipes.baselines import BaselinePlan
+
+LONGEST, BASELINE_LONGEST = 1 << 20, 1 << 12
 
 
-def demo() -> int:
-    s3 = task("S3")
-    _step(f"S3: {s3.about}")
-    for sentence in Facts.of(s3.machine).sentences():
-        _line(sentence)
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where everything goes.")] = Path(
+        "runs/demo"
+    ),
+    longest: Annotated[int, typer.Option("--max-length", min=2, help="Of the words that are swept.")] = LONGEST,
+    as_json: AsJson = False,
+) -> None:
+    """Learn S3, certify it, sweep it to a million steps, and watch a small Mamba fail; then look at the report.
 
-    _step("How many heads does a network need to keep track of it?")
-    _line(describe(s3).factoring)
+    Repeated, it shows what it found the first time. Exit code 0 when the NFSM is certified, holds, and the affine layer
+    does not.
 
-    _step("What does it look like?")
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for picture in (FOLDER / "s3.svg", FOLDER / "s3.png"):
-        draw(s3.machine, picture, title="S3")
-        _line(str(picture))
+    Examples:
 
-    _step(f"Is the machine right along {WORDS * LENGTH:,} letters?")
+        detent demo
+        detent demo --out /tmp/demo --json
+    """
+    import torch
+
     begun = time.perf_counter()
-    batch = s3.sample(WORDS, LENGTH, np.random.default_rng(SEED))
-    _line(f"{WORDS} words drawn and run in {1000 * (time.perf_counter() - begun):.0f} ms")
-    right = same_up_to_names(batch.states, composed(batch.inputs, [(1, 0, 2), (0, 2, 1)]))
-    _line(f"every state {'is' if right else 'SHOULD BE, and is not,'} the composite of the letters read so far")
-
-    _step("Where next?")
-    _line("detent tasks                        all tasks, and the heads they need")
-    _line("detent tasks YOUR_MACHINE.dot       the same for a machine of yours")
-    _line("detent figure machine A5 -o a5.svg  draw another one")
-    return 0 if right else 1
-
-
-def composed(letters: Ints, images: list[tuple[int, ...]]) -> Ints:
-    """What the permutations read so far make of 0, 1, 2, written as one number: B L. No machine is involved."""
-    permutation = np.tile(np.arange(len(images[0])), (len(letters), 1))
-    digits = len(images[0]) ** np.arange(len(images[0]))
-    found = np.empty(letters.shape, np.int64)
-    for t, column in enumerate(letters.T):
-        permutation = np.array(images)[column[:, None], permutation]
-        found[:, t] = permutation @ digits
-    return found
+    torch.set_num_threads(1)  # a few rows at a time: waking a second thread costs more than it brings
+    say = (lambda *_: None) if as_json else _say
+    found = {"nfsm": _nfsm(out / "nfsm", longest, say), "mamba": _mamba(out / "mamba", longest, say)}
+    report = _report(out, found)
+    right = found["nfsm"]["certified"] and found["nfsm"]["failing_length"] is None
+    as_expected = right and found["mamba"]["failing_length"] is not None
+    if as_json:
+        print_json({**found, "report": str(report), "seconds": round(time.perf_counter() - begun, 1)})
+    else:
+        _close(report, time.perf_counter() - begun)
+    raise typer.Exit(0 if as_expected else 1)
 
 
-def same_up_to_names(one: Ints, other: Ints) -> bool:
-    """Whether two arrays tell the same entries apart."""
-    pairs = {*zip(one.ravel().tolist(), other.ravel().tolist(), strict=True)}
-    return len(pairs) == len(np.unique(one)) == len(np.unique(other))
+def _nfsm(folder: Path, longest: int, say: Any) -> dict[str, Any]:
+    from detent.recipes import train
+    from detent.recipes.sweeping import sweep_run
+
+    say("Learn to multiply in S3, from words of length 64")
+    run = train("S3", out=folder)
+    say(f"heads of {' and '.join(map(str, run.heads))} indices, {run.steps} steps, {run.seconds:.1f} s", 1)
+    say("Read the machine out of the weights, compare it with S3, bound the rounding")
+    for line in _told(run):
+        say(line, 1)
+    say(f"Read 64 words of length {longest:,}")
+    swept, row = sweep_run(folder, longest=longest)
+    say(f"{_found(swept.failing)} ({swept.seconds:.1f} s)", 1)
+    return {**row, "steps": run.steps, "training_seconds": round(run.seconds, 2)}
 
 
-def _step(title: str) -> None:
+def _told(run: Any) -> list[str]:
+    from detent.report.words import claim
+
+    return [claim(run.certificate().content)] if run.certified else [run.verdict.explain()]
+
+
+def _mamba(folder: Path, longest: int, say: Any) -> dict[str, Any]:
+    from detent.recipes.baselines import train
+    from detent.recipes.sweeping import sweep_run
+
+    plan = _plan()
+    say(f"Train a small Mamba on the same task, from words of length {plan.settings.length}")
+    outcome = train(plan, folder)
+    say(f"{outcome.accuracy:.0%} of fresh words right, {outcome.steps} steps, {outcome.seconds:.1f} s", 1)
+    say("Read longer words")
+    swept, row = sweep_run(folder, longest=min(longest, BASELINE_LONGEST))
+    shares = [f"{length}: {share:.0%}" for length, share in sorted(swept.accuracies.items()) if length >= 8]
+    say(f"{_found(swept.failing)}; words right by length: {', '.join(shares)}", 1)
+    return {**row, "steps": outcome.steps, "training_seconds": round(outcome.seconds, 2)}
+
+
+def _plan() -> BaselinePlan:
+    """One layer, as small as learns it in seconds."""
+    from detent.recipes.baselines import BaselinePlan
+    from detent.recipes.cells import Size
+    from detent.training import Settings
+
+    settings = Settings(
+        batch=64, length=16, rate=3e-3, last_rate=3e-4, steps=400, check_every=25, check_words=256, perfect_checks=1_000
+    )
+    size = Size(layers=1, width=32, channels=32, states=16, dropout=0.0)
+    return BaselinePlan(task="S3", cell="mamba", seed=42, recipe="demo", size=size, settings=settings, checks=2)
+
+
+def _report(out: Path, found: dict[str, dict[str, Any]]) -> Path:
+    """The report of the NFSM, with both sweeps."""
+    from detent import records
+    from detent.report import write_report
+
+    rows = "".join(json.dumps(row) + "\n" for row in found.values())
+    records.write_atomically(out / "nfsm" / "sweeps.jsonl", rows)
+    return write_report(out / "nfsm")
+
+
+def _found(failing: int | None) -> str:
+    return "no word goes wrong anywhere" if failing is None else f"fails at length {failing:,}"
+
+
+def _say(sentence: str, depth: int = 0) -> None:
     from rich.text import Text
 
-    show(Text(f"\n{title}", style="bold"))
+    show(Text(f"  {sentence}" if depth else f"\n{sentence}", style="" if depth else "bold"))
 
 
-def _line(sentence: str) -> None:
-    print(f"  {sentence}")
-
-
-if __name__ == "__main__":
-    sys.exit(guarded(demo))
+def _close(report: Path, seconds: float) -> None:
+    _say(f"All of it, in {seconds:.0f} s")
+    for line in (
+        f"{report}   open it in a browser",
+        f"detent check {report.parent / 'certificate.json'}   check the proof again, without torch",
+        f"echo '(0 1) (1 2)' | detent run {report.parent / 'machine.json'}   run the machine, without the network",
+        "detent tasks   what else there is; detent train YOUR_MACHINE.dot learns one of yours",
+    ):
+        _say(line, 1)

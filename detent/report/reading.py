@@ -17,7 +17,7 @@ from detent.runtime import Machine, load
 from detent.tasks import Task, task
 
 CONFIG, HISTORY, MACHINE, CERTIFICATE = "config.json", "history.jsonl", "machine.json", "certificate.json"
-TARGET, SWEEP = "target.json", "sweep.jsonl"
+TARGET, SWEEP = "target.json", "sweeps.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,47 +1,56 @@
-"""The demo runs, draws, checks, and would say so if a state were wrong."""
+"""The demo shows what it promises, keeps it, and would say so if it did not come out."""
 
 from __future__ import annotations
 
-from itertools import permutations
+import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from detent.cli import demo
+from detent.cli.app import run
+from detent.recipes import baselines
 
 
-@pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "LENGTH", 500)
-    return tmp_path
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("demo") / "runs"
+    with pytest.MonkeyPatch.context() as patch:
+        quick = demo._plan()
+        settings = {"steps": 60, "check_every": 30, "check_words": 32, "length": 8, "batch": 32}
+        patch.setattr(
+            demo, "_plan", lambda: baselines.replace(quick, settings=baselines.replace(quick.settings, **settings))
+        )
+        assert run(["demo", "--out", str(out), "--max-length", "4096", "--json"]) == 0
+        yield out  # type: ignore[misc]
 
 
-def test_the_demo(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert demo.demo() == 0
+def test_it_is_kept_and_can_be_shown_again(shown: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "--out", str(shown), "--max-length", "4096"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert "every state is the composite of the letters read so far" in out
-    assert (elsewhere / "runs/demo/s3.svg").read_bytes().find(b"<svg") >= 0
-    assert (elsewhere / "runs/demo/s3.png").read_bytes().startswith(b"\x89PNG")
+    assert "correct on every word of every length; weakest margin" in out
+    assert "no word goes wrong anywhere" in out
+    assert "fails at length" in out
+    assert "(0 1) (1 2)" in out
 
 
-def test_the_demo_barks(elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    honest = demo.composed
-
-    def one_wrong(*arguments: object) -> np.ndarray:
-        found = honest(*arguments)  # type: ignore[arg-type]
-        found[3, 77] = found[found != found[3, 77]][0]
-        return found
-
-    monkeypatch.setattr(demo, "composed", one_wrong)
-    assert demo.demo() == 1
-    assert "SHOULD BE, and is not" in capsys.readouterr().out
+def test_the_report_has_both_sweeps(shown: Path) -> None:
+    page = (shown / "nfsm" / "report.html").read_text()
+    assert "nfsm: no failure up to length 4,096" in page
+    assert "mamba: fails at length" in page
 
 
-def test_permutations_are_composed_one_by_one() -> None:
-    images = [(1, 0, 2), (0, 2, 1)]
-    found = demo.composed(np.array([[0, 1, 0, 1, 0, 1]]), images)[0]
-    assert len(set(found[:6].tolist())) == 6 == len(list(permutations(range(3))))
-    assert found[-1] == 0 * 1 + 1 * 3 + 2 * 9  # (01)(12) three times over is the identity
+def test_for_programs(shown: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "--out", str(shown), "--max-length", "4096", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["nfsm"]["certified"] is True
+    assert told["nfsm"]["failing_length"] is None
+    assert 1 <= told["mamba"]["failing_length"] <= 4096
+
+
+def test_it_barks(shown: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    honest = demo._mamba
+    monkeypatch.setattr(demo, "_mamba", lambda *a: honest(*a) | {"failing_length": None})
+    assert run(["demo", "--out", str(shown), "--max-length", "4096", "--json"]) == 1
+    capsys.readouterr()

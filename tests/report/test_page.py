@@ -146,7 +146,7 @@ def test_a_baseline_has_a_curve_and_a_sweep(tmp_path: Path) -> None:
     fails = {"cell": "mamba", "failing_length": 77, "accuracies": {"32": 1.0, "64": 0.95, "128": 0.25}}
     holds = {"cell": "nfsm", "failing_length": None, "accuracies": {str(1 << k): 1.0 for k in range(11)}}
     for row in (fails, holds):
-        records.append(tmp_path / "sweep.jsonl", told | row)
+        records.append(tmp_path / "sweeps.jsonl", told | row)
     text = Outline(page_of(tmp_path)).text
     assert "no machine was read out of this network" in text
     assert "100 steps" in text

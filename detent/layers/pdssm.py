@@ -23,12 +23,12 @@ from math import pi
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear, silu
 
 from detent.errors import InvalidConfig
 from detent.layers.initial import fan_in_
 from detent.layers.recurrent import Recurrent, Streams, at_least, resolve
-from detent.scan.affine.hardmax import tables
-from detent.scan.affine.room import Room
+from detent.scan.affine.hardmax import choose
 from detent.scan.affine.steps import paired_product
 
 
@@ -92,9 +92,14 @@ class PDSSM(Recurrent):
 
     def streams(self, rows: Tensor) -> Streams:
         """(mixture, diagonal of D, b, x), complex numbers as 2 N reals."""
-        r, psi = self.modulus(rows).sigmoid(), 2 * pi * self.phase(rows).sigmoid()
+        (into_r, _, out_r), (into_psi, _, out_psi) = self.modulus, self.phase
+        # one product reads the rows once for all that is narrow
+        narrow = linear(rows, torch.cat([self.mix.weight, into_r.weight, into_psi.weight]))
+        mixture, for_r, for_psi = narrow.split([self.config.dictionary, *2 * [into_r.out_features]], dim=-1)
+        r = out_r(silu(for_r + into_r.bias)).sigmoid()
+        psi = 2 * pi * out_psi(silu(for_psi + into_psi.bias)).sigmoid()
         d = torch.stack([r * psi.cos(), r * psi.sin()], dim=-1)
-        return self.mix(rows).softmax(-1), d.flatten(-2), self.drive(rows), rows
+        return mixture.softmax(-1), d.flatten(-2), self.drive(rows), rows
 
     def advance(self, streams: Streams, h: Tensor) -> Tensor:
         mixture, d, b, _ = streams
@@ -117,18 +122,15 @@ class PDSSM(Recurrent):
         if taken is not None:
             one = torch.tensor([1, 0], dtype=d.dtype, device=d.device).repeat(self.config.states)
             d, b = torch.where(taken[..., None], d, one), torch.where(taken[..., None], b, 0)
-        return self._recur("pdssm", [mixture, d, b, own], [self.dictionary.permute(2, 1, 0).contiguous()], h)
+        return self._recur("pdssm", [mixture, self._choose(mixture), d, b, own], [self._laid_out()], h)
 
     def finish(self, streams: Streams, read: Tensor) -> Tensor:
-        return self.leave(read) + self.skip * streams[3]
+        return self.leave(read).addcmul_(self.skip, streams[3])
 
     @torch.no_grad()
     def tables(self, x: Tensor) -> Tensor:
         """... m -> ... N: the row of the one in every column of P."""
-        mixture = self.streams(self._real(x))[0]
-        flat = mixture.reshape(mixture.shape[:-1].numel(), mixture.shape[-1])
-        made = tables(flat, self.dictionary.permute(2, 1, 0).contiguous(), Room(mixture))
-        return made.view(*mixture.shape[:-1], self.config.states)
+        return self._choose(self.streams(self._real(x))[0]).long()
 
     @torch.no_grad()
     def transitions(self, x: Tensor) -> Tensor:
@@ -137,6 +139,16 @@ class PDSSM(Recurrent):
         d = torch.view_as_complex(d.to(torch.promote_types(d.dtype, torch.float32)).unflatten(-1, (-1, 2)))
         matrices = d.new_zeros(*d.shape, d.shape[-1])
         return matrices.scatter_(-2, self.tables(x).unsqueeze(-2), d.unsqueeze(-2))
+
+    @torch.no_grad()
+    def _choose(self, mixture: Tensor) -> Tensor:
+        """... n -> ... N: the tables, as numbers of the format of the layer."""
+        flat = mixture.reshape(mixture.shape[:-1].numel(), mixture.shape[-1])
+        return choose(flat, self._laid_out()).view(*mixture.shape[:-1], self.config.states)
+
+    def _laid_out(self) -> Tensor:
+        """The dictionary as [column, row, matrix]."""
+        return self.dictionary.permute(2, 1, 0).contiguous()
 
     def extra_repr(self) -> str:
         return f"states={self.config.states}, backend={self.backend!r}"

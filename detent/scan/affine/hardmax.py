@@ -9,32 +9,44 @@ step outlives the W steps it serves. The dictionary is laid out as N N n: [colum
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
 from torch import Tensor
 
 from detent.errors import InvalidInput
+from detent.scan.affine.crew import together
 from detent.scan.affine.room import Room
 
 CACHED, PARALLEL = 1 << 18, 1 << 26
 """Entries of the matrices that exist at a time, on a CPU and on other devices."""
+FEWEST = 32
+"""Mixtures taken at a time at least: with fewer side by side, a reduction over rows leaves the vector units idle."""
 
 
-def tables(mixtures: Tensor, dictionary: Tensor, room: Room) -> Tensor:
-    """S n -> S N: the row of the one in every column."""
+def _choose(mixtures: Tensor, dictionary: Tensor) -> Tensor:
+    """S n -> S N: the row of the one in every column, as numbers of this format."""
     N = len(dictionary)
     rank = torch.arange(N, 0, -1, dtype=mixtures.dtype, device=mixtures.device)[:, None]
-    made = torch.empty(len(mixtures), N, dtype=torch.int64, device=mixtures.device)
-    for here in _pieces(mixtures, N):
+    made = mixtures.new_empty(len(mixtures), N)
+
+    def go(here: slice, room: Room) -> None:
         scores = _scores(mixtures[here], dictionary, room)
         # arg max along a middle dimension in four vectorised passes: the best entries are marked by their rank
         best = scores.amax(1, keepdim=True)
         if not bool(torch.isfinite(best).all()):
             raise InvalidInput("the dictionary's mixtures hold NaN or infinity: lower the learning rate or clip.")
         marks = scores.sub_(best).sign_().add_(1).mul_(rank)
-        made[here] = (N - marks.amax(1)).long().T
+        made[here] = (N - marks.amax(1)).T
+
+    together(go, _pieces(mixtures, N), lambda: Room(mixtures))
     return made
+
+
+choose = torch.library.custom_op("detent::choose", _choose, mutates_args=())
+
+
+@choose.register_fake
+def _(mixtures: Tensor, dictionary: Tensor) -> Tensor:
+    return mixtures.new_empty(len(mixtures), len(dictionary))
 
 
 def pull_back(
@@ -48,14 +60,15 @@ def pull_back(
     flat = dictionary.flatten(0, 1)
     of_mixtures, of_dictionary = torch.empty_like(mixtures), torch.zeros_like(flat)
     for here in _pieces(mixtures, N):
-        p = _scores(mixtures[here], dictionary, room)
-        p.sub_(p.amax(1, keepdim=True)).exp_()
-        p.div_(p.sum(1, keepdim=True))
-        re, im = (part[here].T[:, None] for part in moved)
+        e = _scores(mixtures[here], dictionary, room)
+        e.sub_(e.amax(1, keepdim=True)).exp_()
+        total = e.sum(1, keepdim=True)
+        # the softmax is e / total: a column of its gradient is divided by its total before there are N of it
+        re, im = (part[here].T[:, None] / total for part in moved)
         worth_re, worth_im = (part[here].T[None] for part in worth)
-        g, weighed = room("gradient", *p.shape), room("weighed", *p.shape)
+        g, weighed = room("gradient", *e.shape), room("weighed", *e.shape)
         torch.mul(re, worth_re, out=g).addcmul_(im, worth_im)
-        g.sub_(torch.mul(p, g, out=weighed).sum(1, keepdim=True)).mul_(p)
+        g.sub_(torch.mul(e, g, out=weighed).sum(1, keepdim=True).div_(total)).mul_(e)
         columns = g.flatten(0, 1)
         of_mixtures[here] = (flat.T @ columns).T
         of_dictionary.addmm_(columns, mixtures[here])
@@ -70,6 +83,6 @@ def _scores(mixtures: Tensor, dictionary: Tensor, room: Room) -> Tensor:
     return scores.view(N, N, W)
 
 
-def _pieces(mixtures: Tensor, N: int) -> Iterator[slice]:
-    size = max(16, (CACHED if mixtures.device.type == "cpu" else PARALLEL) // (N * N))
-    return (slice(at, at + size) for at in range(0, len(mixtures), size))
+def _pieces(mixtures: Tensor, N: int) -> list[slice]:
+    size = max(FEWEST, (CACHED if mixtures.device.type == "cpu" else PARALLEL) // (N * N))
+    return [slice(at, at + size) for at in range(0, len(mixtures), size)]

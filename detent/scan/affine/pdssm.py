@@ -2,8 +2,9 @@
 
     N  entries of the state     n  matrices of the dictionary     R, T  rows and steps of the block
 
-Streams: the mixture (n), the diagonal of D and the drive b (N pairs each, so 2 N wide), and 1 at steps that are
-taken (1). Shared: the dictionary, N N n as in `hardmax`. A step that is not taken has the identity for P.
+Streams: the mixture (n), the rows that `hardmax` chose for it (N), the diagonal of D and the drive b (N pairs each, so
+2 N wide), and 1 at steps that are taken (1). Shared: the dictionary, N N n as in `hardmax`. A step that is not taken
+has the identity for P.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ def sizes(start: Tensor) -> tuple[int, int]:
 
 
 def forward(streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, room: Room) -> tuple[Tensor, Tensor]:
-    mixture, d, b, taken = streams
-    table = _table(mixture, taken, shared[0], room)
+    _, rows, d, b, taken = streams
+    table = _table(rows, taken)
     pairs = d.dtype in WITHOUT_COMPLEX
     path = states(table, _numbers(d), _numbers(b), _numbers(start.flatten(1)), pairs=pairs)
     out = _flat(path, pairs)
@@ -38,10 +39,10 @@ def forward(streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, 
 def backward(
     streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, gain: Tensor, last: Tensor, room: Room
 ) -> tuple[list[Tensor], list[Tensor], Tensor]:  # fmt: skip
-    mixture, d, b, taken = streams
+    mixture, rows, d, b, taken = streams
     pairs = d.dtype in WITHOUT_COMPLEX
     scale, begin = _numbers(d), _numbers(start.flatten(1))
-    table = _table(mixture, taken, shared[0], room)
+    table = _table(rows, taken)
     path = states(table, scale, _numbers(b), begin, pairs=pairs)
     worth, of_start = worths(table, scale, _numbers(gain), _numbers(last.flatten(1)), pairs=pairs)
     before = torch.cat([begin.unsqueeze(-2), path.narrow(-2, 0, path.shape[-2] - 1)], dim=-2)
@@ -51,15 +52,14 @@ def backward(
     of_mixture, of_dictionary = hardmax.pull_back(
         mixture.flatten(0, 1), shared[0], _parts(moved, pairs), _parts(worth, pairs), room
     )
-    grown = [of_mixture.view_as(mixture), _flat(of_d, pairs), _flat(worth, pairs), torch.zeros_like(taken)]
+    of_rows, of_taken = torch.zeros_like(rows), torch.zeros_like(taken)
+    grown = [of_mixture.view_as(mixture), of_rows, _flat(of_d, pairs), _flat(worth, pairs), of_taken]
     return grown, [of_dictionary], _flat(of_start, pairs).unflatten(-1, (-1, 2))
 
 
-def _table(mixture: Tensor, taken: Tensor, dictionary: Tensor, room: Room) -> Tensor:
-    """R T N."""
-    table = hardmax.tables(mixture.flatten(0, 1), dictionary, room).view(*mixture.shape[:2], -1)
-    stay = torch.arange(table.shape[-1], device=table.device)
-    return torch.where(taken > 0, table, stay)
+def _table(rows: Tensor, taken: Tensor) -> Tensor:
+    """R T N, integers."""
+    return torch.where(taken > 0, rows.long(), torch.arange(rows.shape[-1], device=rows.device))
 
 
 def _numbers(x: Tensor) -> Tensor:

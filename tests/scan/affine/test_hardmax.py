@@ -15,6 +15,7 @@ from tests.scan.affine.close import ROUNDING, distance
 @pytest.fixture(params=[1 << 18, 100], ids=["at once", "in pieces"])
 def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardmax, "CACHED", request.param)
+    monkeypatch.setattr(hardmax, "FEWEST", 3)
 
 
 @pytest.mark.usefixtures("pieces")
@@ -25,7 +26,8 @@ def test_the_lowest_of_the_best_rows(N: int, dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(N)
     mixtures = torch.randint(-1, 2, (50, 3), generator=generator).to(dtype)
     dictionary = torch.randint(-2, 3, (N, N, 3), generator=generator).to(dtype)
-    found = hardmax.tables(mixtures, dictionary, Room(mixtures))
+    found = hardmax.choose(mixtures, dictionary)
+    assert found.dtype == dtype
     scores = np.einsum("kjn,sn->skj", dictionary.double().numpy(), mixtures.double().numpy())
     assert np.array_equal(found.numpy(), scores.argmax(-1))
 
@@ -35,7 +37,7 @@ def test_what_is_not_finite_is_refused(wrong: float) -> None:
     mixtures, dictionary = torch.ones(4, 2), torch.ones(3, 3, 2)
     dictionary[1, 2, 0] = wrong
     with pytest.raises(InvalidInput, match="mixtures hold NaN or infinity"):
-        hardmax.tables(mixtures, dictionary, Room(mixtures))
+        hardmax.choose(mixtures, dictionary)
 
 
 @pytest.mark.usefixtures("pieces")
@@ -52,3 +54,7 @@ def test_the_gradient_is_that_of_the_softmax() -> None:
     )
     for ours, theirs in zip(found, wanted, strict=True):
         assert distance(ours, theirs) < ROUNDING
+
+
+def test_the_operator_is_a_good_citizen() -> None:
+    torch.library.opcheck(hardmax.choose, (torch.rand(7, 3), torch.rand(5, 5, 3)))

@@ -30,7 +30,8 @@ def extract(
         detent extract runs/S3-42-default -o s3.json
         detent extract runs/S3-42-default -o s3.c
     """
-    from detent.recipes.folder import read_out
+    from detent.recipes.folder import CONFIG, read_out, task_of
+    from detent.recipes.plan import Plan
 
     if output.suffix.lower() not in (*MACHINES, *PROGRAMS):
         raise unknown("ending", output.suffix or str(output), (*MACHINES, *PROGRAMS))
@@ -46,4 +47,5 @@ def extract(
             "symbols": list(machine.symbols), "weights": found.weights,
         })  # fmt: skip
     else:
-        print(found.describe(), f"{machine.n_states} states: {output}", sep="\n")
+        registers = {part.name: part.of_state for part in task_of(run, Plan.load(run / CONFIG)).registers}
+        print(found.describe(registers), f"{machine.n_states} states: {output}", sep="\n")

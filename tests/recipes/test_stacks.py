@@ -98,3 +98,11 @@ def test_plans_are_fitted() -> None:
     assert fitted(Plan(task="S3"), task("S3")) == Plan(task="S3")
     with pytest.raises(InvalidConfig, match="TSO3 takes layers of 4 and 3 heads, and their sizes are given"):
         fitted(Plan(task="TSO3", heads=(4,)), task("TSO3"))
+
+
+def test_extracting_says_what_heads_are_for(learned: Run, folder: Path, tmp_path: Path, capsys) -> None:
+    assert command(["extract", str(folder), "-o", str(tmp_path / "tso2.json")]) == 0
+    said = capsys.readouterr().out
+    assert "layer 0, head 1 (3 indices) tracks the first name, one symbol ago" in said
+    assert "layer 1, head 1 (3 indices) tracks the holder of the key" in said
+    assert load_machine(tmp_path / "tso2.json") == load_machine(folder / "machine.json")

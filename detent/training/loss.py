@@ -31,28 +31,30 @@ def reach(rate: float) -> int:
     return 1 << 30 if rate <= 0 else math.floor(-math.log(FAINT) / rate) + 1
 
 
-def mask(first: Tensor, length: int, rate: float) -> Tensor:
+def mask(first: Tensor, length: int, rate: float, dtype: torch.dtype = torch.float32) -> Tensor:
     """B L: 1 up to the first error, exp(-rate (t - t*)) after it, and 0 where that is below FAINT."""
     late = (torch.arange(length, device=first.device) - first[:, None]).clamp(min=0)
-    return torch.exp(-rate * late) * (late < reach(rate))
+    return torch.exp(-rate * late.to(dtype)) * (late < reach(rate))
 
 
-def class_weights(labels: Tensor, count: int, power: float) -> Tensor:
+def class_weights(labels: Tensor, count: int, power: float, dtype: torch.dtype = torch.float32) -> Tensor:
     """B L: each label's share of the batch to the power -`power`, scaled to mean 1 over the batch."""
-    shares = torch.bincount(labels.flatten(), minlength=count).clamp(min=1) / labels.numel()
+    shares = torch.bincount(labels.flatten(), minlength=count).clamp(min=1).to(dtype) / labels.numel()
     weights = shares[labels] ** -power
     return weights / weights.mean()
 
 
-def position_weights(first: Tensor, labels: Tensor, count: int, *, rate: float, balance: float) -> Tensor:
+def position_weights(
+    first: Tensor, labels: Tensor, count: int, *, rate: float, balance: float, dtype: torch.dtype
+) -> Tensor:
     """B L: what each position contributes to the mean over the batch of the words' weighted means."""
-    weights = mask(first, labels.shape[1], rate) * class_weights(labels, count, balance)
+    weights = mask(first, labels.shape[1], rate, dtype) * class_weights(labels, count, balance, dtype)
     return weights / weights.sum(dim=1, keepdim=True) / len(labels)
 
 
 def tracking_loss(logits: Tensor, labels: Tensor, *, rate: float, balance: float) -> tuple[Tensor, Tensor]:
     """(loss, first error of every word)."""
     first = first_error(logits.detach(), labels)
-    weights = position_weights(first, labels, logits.shape[-1], rate=rate, balance=balance).to(logits.dtype)
+    weights = position_weights(first, labels, logits.shape[-1], rate=rate, balance=balance, dtype=logits.dtype)
     terms = cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view_as(weights)
     return (weights * terms).sum(), first

@@ -65,8 +65,9 @@ class Step:
         """Add the gradient of the loss to the parameters; returns the loss."""
         L = self.labels.shape[1]
         weights = position_weights(
-            walk.first, self.labels, self.model.labels, rate=self.settings.mask_rate, balance=self.settings.balance
-        ).to(self.encoded.dtype)
+            walk.first, self.labels, self.model.labels, rate=self.settings.mask_rate, balance=self.settings.balance,
+            dtype=self.encoded.dtype,
+        )  # fmt: skip
         segments = of_lengths(walk.kept, L)
         here = rows_of(segments)
         row, weight = walk.row.view(-1)[here], weights.view(-1)[here]

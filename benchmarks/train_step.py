@@ -1,0 +1,158 @@
+"""One training step of the paper's recipe, 256 words of 64 symbols: the quick path, beside dense PyTorch.
+
+"Start" is a network as it is initialised. "End" is one that the default arm has trained to an exact machine, with the
+logits of its tables scaled by ten, so that sampling no longer strays and all 64 positions are right, as at the end of a
+long training. The optimiser takes its step at rate 0, so that every round meets the same network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from benchmarks._dense_step import dense_loss
+from benchmarks._memory import peak_bytes
+from benchmarks.harness import Method, Report, Target, Unequal
+from detent.layers import NFSM
+from detent.models import Backbone
+from detent.recipes import Plan
+from detent.recipes.entry import train
+from detent.scan.noise import gumbel
+from detent.tasks import Task, task
+from detent.training import Settings, quick
+from detent.training.loss import reach
+
+CASES = {"S3": (3, 2), "Z16": (16,), "A5": (5, 12), "M11": (11, 11, 11, 11)}
+SEED, RATIO, SCALE = 7, 10.0, 10.0
+CLOSE = 1e-6
+"""Largest departure of a gradient in float64, relative to its largest entry: the dense step keeps weights of the mask
+below 2^-24, which the library leaves out; float32 would not show them."""
+NOTHING = 1e-6
+"""A gradient below this is compared with this: that of a network that is sure of everything is but rounding."""
+GIGABYTE = 1e9
+
+Words = tuple[Tensor, Tensor]
+
+
+def run(quick: bool) -> Report:
+    report = Report(title="One step of training, the quick path against dense PyTorch")
+    for name, heads in CASES.items():
+        speaker = task(name)
+        moments: dict[str, Callable[[], Backbone]] = {"start": lambda s=speaker, h=heads: fresh(s, h)}  # type: ignore[misc]
+        if not (quick and name == "M11"):
+            moments["end"] = lambda n=name, h=heads: trained(n, h)  # type: ignore[misc]
+        for moment, model_of in moments.items():
+            measure(report, f"{name} {heads}, {moment}", speaker, model_of(), rounds=2 if quick else 5)
+    return report
+
+
+def fresh(speaker: Task, heads: tuple[int, ...]) -> Backbone:
+    generator = torch.Generator().manual_seed(SEED)
+    block = NFSM(128, heads, generator=generator)
+    return Backbone(speaker.machine.n_symbols, speaker.machine.n_states, [block], generator=generator)
+
+
+def trained(name: str, heads: tuple[int, ...]) -> Backbone:
+    """An exact network, its tables sharp."""
+    model = train(Plan(task=name, heads=heads)).model
+    block = model.layers[0].block
+    assert isinstance(block, NFSM)
+    with torch.no_grad():
+        block.weight.mul_(SCALE)
+        block.bias.mul_(SCALE)
+    return model
+
+
+def measure(report: Report, case: str, speaker: Task, model: Backbone, *, rounds: int) -> None:
+    """Compare the gradients of a few words in float64, then time the step on a whole batch in float32."""
+    error = departure(speaker, model)
+    if not error < CLOSE:
+        raise Unequal(f"{case}: gradients differ by {error:.2g} of their largest entry; nothing was timed.")
+    report.checks.append(f"{case}: gradients of 16 words in float64, to {error:.1g} of their largest entry")
+    words, settings = spoken(speaker, 256), Settings()
+    quickly, densely = Stepper(model, words, settings), Stepper(model, words, settings)
+    methods = [
+        Method("dense PyTorch", densely.dense, items=words[0].numel()),
+        Method("quick path", quickly.quick, items=words[0].numel()),
+    ]
+    report.measure(case, methods, unit="positions", rounds=rounds)
+    report.checks.pop()  # timed steps draw masks of their own and answer nothing
+    report.target(case, "quick path", at_least=RATIO)
+    peaks = {name: peak_bytes(call) / GIGABYTE for name, call in (("quick", quickly.quick), ("dense", densely.dense))}
+    first = float(quickly.first.float().mean())
+    report.notes.append(
+        f"{case}: first error at {first:.1f} of 64 on average, {quickly.rows} rows for {words[0].numel()} positions; "
+        f"memory of a step {peaks['quick']:.2f} GB, dense {peaks['dense']:.2f} GB"
+    )
+    if case.startswith("M11"):
+        what = f"{case}: gigabytes that a step of the quick path takes at its peak"
+        report.targets.append(Target(what=what, wanted=1.0, measured=peaks["quick"], at_most=True))
+
+
+class Stepper:
+    """A network, an optimiser and a batch, and the two ways of taking a step with them."""
+
+    def __init__(self, model: Backbone, words: Words, settings: Settings) -> None:
+        self.model, self.words, self.settings = deepcopy(model).train(), words, settings
+        self.optimizer: torch.optim.Optimizer | None = None
+        self.generator = np.random.default_rng(SEED)
+        self.rows = 0
+
+    def dense(self) -> None:
+        self._begin(fused=False)
+        loss, self.first = dense_loss(self.model, *self.words, self.settings)
+        loss.backward()
+        self._end()
+
+    def quick(self) -> None:
+        self._begin(fused=True)
+        masks = torch.from_numpy(self.generator.integers(self.settings.masks, size=self.words[0].shape))
+        step = quick.Step(self.model, *self.words, self.settings, masks, self.settings.masks)
+        walk = step.walk(SEED, reach(self.settings.mask_rate))
+        step.backward(walk, self.settings.exploration)
+        self.first, self.rows = walk.first, len(step.rows.read)
+        self._end()
+
+    def _begin(self, *, fused: bool) -> None:
+        if self.optimizer is None:
+            self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.0, weight_decay=1e-4, fused=fused)
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def _end(self) -> None:
+        assert self.optimizer is not None
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
+        self.optimizer.step()
+
+
+def spoken(speaker: Task, words: int) -> Words:
+    batch = speaker.sample(words, 64, np.random.default_rng(SEED))
+    return torch.from_numpy(batch.inputs.astype(np.int64)), torch.from_numpy(batch.states.astype(np.int64))
+
+
+def departure(speaker: Task, model: Backbone) -> float:
+    """How far the gradients of the two are apart, in float64, without dropout and with the same noise."""
+    model, settings = deepcopy(model).double().train(), replace(Settings(), masks=1)
+    for module in model.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = 0.0
+    words = spoken(speaker, 16)
+
+    def noise(batch: int, length: int, entries: int) -> Tensor:
+        word, step = torch.arange(batch).repeat_interleave(length), torch.arange(length).repeat(batch)
+        return gumbel(torch.tensor(SEED), word, step, entries).view(batch, length, entries)
+
+    dense_loss(model, *words, settings, noise)[0].backward()
+    wanted = [parameter.grad.clone() for parameter in model.parameters()]  # type: ignore[union-attr]
+    model.zero_grad(set_to_none=True)
+    no_mask = torch.zeros_like(words[0])
+    quick.gradient(model, *words, settings, masks=no_mask, seed=SEED, exploration=settings.exploration)
+    apart = [
+        float((parameter.grad - one).abs().max())  # type: ignore[operator]
+        for parameter, one in zip(model.parameters(), wanted, strict=True)
+    ]
+    return max(apart) / max(NOTHING, *(float(one.abs().max()) for one in wanted))

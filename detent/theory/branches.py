@@ -78,7 +78,7 @@ def branch(steps: Any, inputs: Any = None, *, words: int = WORDS, rounding: floa
         raise InvalidInput(f"matrices come as an array (A, d, d) or as one (d, d); got shape {np.shape(steps)}.")
     slack = ROUNDING if rounding is None else rounding
     radii = spectral_radii(family)
-    low, high, word = bracket(family, words)
+    low, high, word = bracket(family, words, slack)
     return Branch(_name(family, low, high, slack), radii, (low, high), word if low >= 1 - slack else None)
 
 
@@ -87,10 +87,13 @@ def spectral_radii(family: NDArray[Any]) -> NDArray[np.float64]:
     return np.abs(np.linalg.eigvals(family)).max(-1)
 
 
-def bracket(family: NDArray[Any], words: int = WORDS) -> tuple[float, float, tuple[int, ...]]:
+def bracket(
+    family: NDArray[Any], words: int = WORDS, closed: float = ROUNDING
+) -> tuple[float, float, tuple[int, ...]]:  # fmt: skip
     """(lower end, upper end, the word that gave the lower end), from all words up to a length.
 
-    The length is the largest for which there are no more than `words` words of it, and at most 64 for one matrix.
+    The length is the largest for which there are no more than `words` words of it, and at most 64 for one matrix; less
+    when the two ends meet earlier.
     """
     A, low, high = len(family), 0.0, np.inf
     words = min(words, NUMBERS // family[0].size)
@@ -103,7 +106,7 @@ def bracket(family: NDArray[Any], words: int = WORDS) -> tuple[float, float, tup
             low, best = float(radii.max()), spelt[int(radii.argmax())]
         for order in (1, 2, np.inf):
             high = min(high, float(np.linalg.norm(composites, order, axis=(1, 2)).max()) ** (1 / k))
-        if len(composites) * A > words:
+        if len(composites) * A > words or high - low <= closed:
             break
         composites = np.einsum("aij,wjk->waik", family, composites).reshape(-1, *family.shape[1:])
         spelt = [(*word, a) for word in spelt for a in range(A)]

@@ -50,7 +50,7 @@ def learn_freely(speaker: Task, seed: int, seconds: float, length: int) -> dict[
         model = network(speaker, speaker.layers, generator=torch.Generator().manual_seed(seed))
         settings = Settings(batch=PAPER.batch, length=length, check_words=PAPER.check_words)
         phase = Tracking(model, speaker, settings, np.random.default_rng(seed))
-        while not verdict and time.perf_counter() - begun < seconds and not phase.done:
+        while not (verdict or phase.done or (phase.steps and time.perf_counter() - begun >= seconds)):
             phase.step()
             if phase.steps % phase.check_every == 0:
                 check = phase.check()

@@ -15,9 +15,11 @@ import torch
 
 from detent import records
 from detent.recipes.entry import train
+from detent.recipes.learning import Run
 from detent.recipes.texts import tell
 
-SEEDS = {"TSO3": (42, 43, 44, 45, 46), "TSO4": (42, 43, 44, 45, 46), "TSO5": (42, 43, 44)}
+SEEDS = (42, 43, 44, 45, 46)
+TASKS = ("TSO3", "TSO4", "TSO5")
 
 
 def main() -> None:
@@ -32,35 +34,34 @@ def main() -> None:
     torch.set_num_threads(1)
     done = records.read(asked.rows) if asked.rows.exists() else iter(())
     known = {(row["task"], row["seed"]) for row in done if row["recipe"] == "anchored"}
-    for name in asked.tasks or SEEDS:
-        for seed in SEEDS[name]:
+    for name in asked.tasks or TASKS:
+        for seed in SEEDS:
             if (name, seed) not in known:
-                kept = asked.certificates / f"{name}-{seed}.json" if seed == SEEDS[name][0] else None
-                row = learn(name, seed, asked.runs / f"{name}-{seed}", kept)
-                records.append(asked.rows, {**row, **records.stamp()})
-                print(f"{name} seed {seed}: {row['verdict']} ({row['seconds']:.0f} s)", flush=True)
+                kept = asked.certificates / f"{name}-{seed}.json" if seed == SEEDS[0] else None
+                begun = time.process_time()
+                run = train(name, seed=seed, out=asked.runs / f"{name}-{seed}")
+                spent = {"cpu_seconds": round(time.process_time() - begun, 1)}
+                if run.certified and kept is not None:
+                    kept.parent.mkdir(parents=True, exist_ok=True)
+                    run.certificate().write(kept)
+                records.append(asked.rows, {**report(run), **spent, **records.stamp()})
+                print(f"{name} seed {seed}: {run.verdict.explain()} ({run.seconds:.0f} s)", flush=True)
 
 
-def learn(name: str, seed: int, folder: Path, keep: Path | None) -> dict[str, Any]:
-    """One run, from nothing to its certificate."""
-    begun = time.process_time()
-    run = train(name, seed=seed, out=folder)
-    learned = time.process_time() - begun
+def report(run: Run) -> dict[str, Any]:
+    """What there is to say of a run, from its certificate to what each head is for."""
     certificate = run.certificate() if run.certified else None
-    if certificate is not None and keep is not None:
-        keep.parent.mkdir(parents=True, exist_ok=True)
-        certificate.write(keep)
     told = tell(run.model, run.extracted)
     registers = {register.name: register.of_state for register in run.task.registers}
     return {
-        "task": run.task.name, "recipe": run.plan.arm, "seed": seed,
+        "task": run.task.name, "recipe": run.plan.arm, "seed": run.plan.seed,
         "layers": [list(layer) for layer in run.extracted.heads], "certified": run.certified,
         "verdict": run.verdict.explain(), "steps": run.steps, "restarts": run.restarts,
-        "seconds": round(run.seconds, 1), "cpu_seconds": round(learned, 1),
-        "threads": torch.get_num_threads(), "joint_indices": run.extracted.joint_indices,
-        "reached": len(run.extracted.reached), "configurations": run.verdict.configurations,
-        "states": run.verdict.task_states, "weakest_margin": run.extracted.weakest.margin,
-        "weights": run.extracted.weights, "certificate": None if certificate is None else certificate.sha256,
+        "seconds": round(run.seconds, 1), "threads": torch.get_num_threads(),
+        "joint_indices": run.extracted.joint_indices, "reached": len(run.extracted.reached),
+        "configurations": run.verdict.configurations, "states": run.verdict.task_states,
+        "weakest_margin": run.extracted.weakest.margin, "weights": run.extracted.weights,
+        "certificate": None if certificate is None else certificate.sha256,
         "proved": [] if certificate is None else list(certificate.proved),
         "right_in_any_order": told.right, "configurations_in_any_order": told.configurations,
         "heads": run.extracted.describe(registers).splitlines()[1:],

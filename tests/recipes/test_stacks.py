@@ -13,8 +13,11 @@ from detent.cli.app import run as command
 from detent.errors import InvalidConfig
 from detent.recipes import Plan, Run, train
 from detent.recipes.folder import load
+from detent.recipes.free_stories import learn_freely
 from detent.recipes.networks import judged, network
 from detent.recipes.stacks import fitted
+from detent.recipes.story_campaign import report
+from detent.recipes.story_stream import stream_rows
 from detent.recipes.texts import tell, text_machine
 from detent.runtime import load as load_machine
 from detent.tasks import task
@@ -106,3 +109,30 @@ def test_extracting_says_what_heads_are_for(learned: Run, folder: Path, tmp_path
     assert "layer 0, head 1 (3 indices) tracks the first name, one symbol ago" in said
     assert "layer 1, head 1 (3 indices) tracks the holder of the key" in said
     assert load_machine(tmp_path / "tso2.json") == load_machine(folder / "machine.json")
+
+
+def test_heads_along_a_story(learned: Run) -> None:
+    story, *heads = stream_rows(learned.model, learned.task, seed=2)
+    assert story["answer"] == story["said"]
+    assert story["tokens"][-1] == "?"
+    assert [head["means"] for head in heads] == [
+        "the first name", "the first name, one symbol ago", "the symbol before, when it is asked for",
+        "the holder of the ring", "the holder of the key",
+    ]  # fmt: skip
+    holder = {"ring": heads[3], "key": heads[4]}[story["tokens"][-2]]
+    assert holder["values"][-1] == story["answer"]
+
+
+def test_the_row_of_a_run(learned: Run) -> None:
+    row = report(learned)
+    assert (row["task"], row["recipe"], row["seed"], row["certified"]) == ("TSO2", "anchored", 42, True)
+    assert row["right_in_any_order"] is True
+    assert row["states"] == 12
+    assert row["certificate"] == learned.certificate().sha256
+
+
+def test_the_free_recipe_says_how_far_it_got() -> None:
+    row = learn_freely(task("TSO2"), 0, seconds=0.0, length=16)
+    assert (row["recipe"], row["certified"], row["steps"]) == ("paper", False, 1)
+    assert row["loss"] > 0
+    assert 0 <= row["first_error"] <= 16

@@ -39,6 +39,10 @@ class BrokenFile(DetentError, ValueError):
         super().__init__(f"{place}: {reason}")
 
 
+class NotLearned(DetentError, RuntimeError):
+    """Training that ended without a network worth looking at; says how far it came."""
+
+
 class BackendUnavailable(DetentError, RuntimeError):
     """A backend that was asked for and is not there; says why and what to do."""
 

@@ -10,7 +10,7 @@ import typer
 from detent.cli.guard import Stopped
 from detent.cli.output import AsJson, print_json
 from detent.cli.progress import Live
-from detent.errors import InvalidConfig
+from detent.errors import InvalidConfig, NotLearned
 
 if TYPE_CHECKING:
     from detent.certification import Certificate
@@ -22,6 +22,9 @@ def train(
     seed: Annotated[int, typer.Option(help="Names the words, the initial weights and the noise.")] = 42,
     cell: Annotated[str, typer.Option(help="nfsm, or a baseline: mamba, aussm, pdssm, bmru.")] = "nfsm",
     recipe: Annotated[str, typer.Option(help="default, anchored or paper; of a baseline cpu or paper.")] = "default",
+    supervise: Annotated[
+        str, typer.Option(help="What is told at every symbol: the states of the machine, or its outputs.")
+    ] = "states",
     heads: Annotated[
         str | None, typer.Option(metavar="D,D,...", help="Indices of each head; chosen if left out.")
     ] = None,
@@ -41,10 +44,9 @@ def train(
         detent train S3
         detent train A5 --heads 5,12 --seed 43
         detent train mine.dot --out runs/mine
+        detent train mine.dot --supervise outputs
         detent train S3 --cell mamba
     """
-    import torch
-
     from detent.cli.train_baseline import train_baseline
     from detent.recipes import Plan
     from detent.recipes import train as learn
@@ -52,12 +54,16 @@ def train(
 
     if cell != "nfsm":
         raise typer.Exit(train_baseline(name, cell, seed, recipe, heads, out, as_json))
-    plan = Plan(task=name, seed=seed, arm=recipe, heads=_sizes(heads))
-    folder = out or Path("runs") / f"{Path(name).stem}-{seed}-{recipe}"
-    torch.set_num_threads(1)  # a few rows at a time: waking a second thread costs more than it brings
+    plan = Plan(task=name, seed=seed, arm=recipe, supervise=supervise, heads=_sizes(heads))
+    heard = "" if supervise == "states" else f"-{supervise}"
+    folder = out or Path("runs") / f"{Path(name).stem}-{seed}-{recipe}{heard}"
     try:
         with Live(plan.longest) as show:
             run = learn(plan, show, out=folder)
+    except NotLearned as error:
+        told = {"task": name, "recipe": recipe, "seed": seed, "certified": False, "verdict": str(error)}
+        print_json(told) if as_json else print(error)
+        raise typer.Exit(1) from None
     except KeyboardInterrupt as stop:
         raise Stopped(f"{str(stop) or 'interrupted'}; {folder} is gone on with when the command is repeated.") from None
     certificate = run.certificate() if run.certified else None

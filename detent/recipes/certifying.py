@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from detent.certification import Certificate, Verdict
-from detent.extraction import Extracted, rounding_errors
+from detent.extraction import Extracted, RoundingErrors, rounding_errors
 from detent.models import Backbone
 
 FORMATS = ("float32", "float16", "bfloat16")
@@ -20,7 +20,7 @@ def certificate_of(model: Backbone, found: Extracted, verdict: Verdict, *, title
     Where there are many read-outs, a format that fails on a sample of them is not tried, and the certificate says
     nothing of it: bounds for all 31,680 of M11 take most of a minute.
     """
-    errors = {}
+    errors: dict[str, RoundingErrors] = {}
     for name in FORMATS:
         if errors and len(found.read_outs) > 8 * SAMPLE and not _promising(model, found, name):
             break

@@ -38,6 +38,7 @@ def train(
     - `heads`: indices of each head, found by the library when not given; `seed`, `arm` and other settings: see `Plan`.
     """
     plan, speaker = _planned(what, {**settings, **({} if heads is None else {"heads": tuple(heads)})})
+    speaker = plan.heard(speaker)
     plan = fitted(plan, speaker)
     if out is None:
         return learn(plan, watch, speaker=speaker)

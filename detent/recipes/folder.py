@@ -125,8 +125,8 @@ def load(folder: Path) -> tuple[Plan, Backbone]:
 def task_of(folder: Path, plan: Plan) -> Task:
     """The task of a run; the folder keeps a machine of one's own, wherever its file has gone."""
     if (folder / TARGET).exists():
-        return replace(task(folder / TARGET), name=Path(plan.task).stem)
-    return task(plan.task)
+        return plan.heard(replace(task(folder / TARGET), name=Path(plan.task).stem))
+    return plan.heard(task(plan.task))
 
 
 def judge(folder: Path, against: str | None = None) -> tuple[Backbone, Extracted, Verdict, str]:
@@ -135,7 +135,7 @@ def judge(folder: Path, against: str | None = None) -> tuple[Backbone, Extracted
     speaker = task_of(folder, plan)
     found, verdict = judged(model, speaker)
     if against is not None:
-        verdict = certify(found, task(against).machine)
+        verdict = certify(found, task(against).machine, labels=speaker.says)
     return model, found, verdict, plan.title(speaker.name)
 
 
@@ -151,6 +151,6 @@ def machine_of(plan: Plan, speaker: Task, model: Backbone, found: Extracted) -> 
     """The machine without the model, with a word about where it comes from; of a task with a question it answers."""
     about = {"task": speaker.name, "recipe": plan.arm, "seed": plan.seed}
     if speaker.question is None:
-        return standalone(found, {**about, "labels": "states"})
+        return standalone(found, {**about, "labels": speaker.says})
     answering, reads = text_machine(model, found)
     return Machine.of(answering, about={"weights": found.weights, **about, "labels": "answers", "reads": reads})

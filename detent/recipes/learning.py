@@ -24,12 +24,13 @@ from detent.extraction import Extracted
 from detent.models import Backbone
 from detent.recipes.certifying import certificate_of
 from detent.recipes.keeping import Keeper
+from detent.recipes.listening import listen
 from detent.recipes.networks import Heads, judged, network
 from detent.recipes.plan import Plan
 from detent.recipes.stacks import fitted, teach
 from detent.recipes.taking import Best, Row, Watcher, take
 from detent.recipes.threads import one_thread
-from detent.tasks import Task, task
+from detent.tasks import OutputsOnly, Task, task
 from detent.training import Anchor, Anchored, Codes, Tracking, find_codes, observe
 
 BEST = "best.safetensors"
@@ -79,7 +80,7 @@ def learn(
     - `speaker`: the task, where the plan's name is not enough to find it.
     - `keeper`, `history`: where the run is put down, and what it has said so far.
     """
-    speaker, keeper, history = speaker or task(plan.task), keeper or Keeper(), list(history)
+    speaker, keeper, history = plan.heard(speaker or task(plan.task)), keeper or Keeper(), list(history)
     plan = fitted(plan, speaker)
 
     def note(row: Row) -> None:
@@ -111,6 +112,8 @@ def _attempt(plan: Plan, speaker: Task, note: Watcher, keeper: Keeper) -> Backbo
         return model
     if speaker.layers is not None:
         return teach(plan, speaker, note, keeper)
+    if isinstance(speaker, OutputsOnly):
+        return listen(plan, speaker, note, keeper)
     codes = _codes(plan, speaker, words)
     model = _model(plan, speaker, (codes.heads,), (codes.start,), weights)
     anchor = Anchor(model, codes, plan.anchoring, weights)

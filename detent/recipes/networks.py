@@ -32,7 +32,7 @@ def network(
         for sizes, start in zip(heads, starts or [(0,) * len(sizes) for sizes in heads], strict=True)
     ]
     return Backbone(
-        speaker.machine.n_symbols, speaker.machine.n_states, blocks, width=width, dropout=dropout,
+        speaker.machine.n_symbols, len(speaker.labels), blocks, width=width, dropout=dropout,
         reach=1 if speaker.layers is None else 2, generator=generator,
         answers=0 if speaker.question is None else speaker.question.n_answers,
     )  # fmt: skip
@@ -42,8 +42,8 @@ def judged(model: Backbone, speaker: Task, budget: Budget | None = None) -> tupl
     """The machine read out of a model, and whether it is the task's: on all words, or on all stories and questions."""
     machine = speaker.machine
     if speaker.question is None:
-        read = extract(model.eval(), symbols=machine.symbols, labels=machine.states)
-        return read, certify(read, machine)
+        read = extract(model.eval(), symbols=machine.symbols, labels=speaker.labels)
+        return read, certify(read, machine, labels=speaker.says)
     people = PEOPLE[: speaker.question.n_answers]
     question = Question.at_the_end(speaker.question, machine, speaker.grammar, people)
     read = extract(

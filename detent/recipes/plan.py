@@ -9,6 +9,7 @@ from typing import Any
 
 from detent.errors import BrokenFile, InvalidConfig, unknown
 from detent.records import write_atomically
+from detent.tasks import OutputsOnly, Task
 from detent.training import Anchoring, Settings
 
 ARMS = {
@@ -34,6 +35,8 @@ class Plan:
     """Always this one: the plans of other cells are in `baselines`."""
     arm: str = "default"
     """Which way of learning; see ARMS."""
+    supervise: str = "states"
+    """What is told at every symbol: the `states` of the machine, or its `outputs`."""
     heads: tuple[int, ...] | None = None
     """Indices of each head; found by the library when not given."""
     width: int = 128
@@ -53,10 +56,18 @@ class Plan:
             raise InvalidConfig(f"this is a plan for 'nfsm'; {self.cell!r} takes a BaselinePlan.")
         if self.arm not in ARMS:
             raise unknown("arm", self.arm, ARMS)
+        if self.supervise not in ("states", "outputs"):
+            raise unknown("supervision", self.supervise, ("states", "outputs"))
+        if self.supervise == "outputs" and self.arm == "anchored":
+            raise InvalidConfig("the arm 'anchored' is given states; outputs alone go with 'default' and 'paper'.")
         if self.stop not in ("certified", "checks"):
             raise unknown("stopping rule", self.stop, ("certified", "checks"))
         if self.restarts < 0:
             raise InvalidConfig(f"restarts are 0 or more; got {self.restarts}.")
+
+    def heard(self, speaker: Task) -> Task:
+        """The task with what this plan tells of it as labels."""
+        return OutputsOnly.of_task(speaker) if self.supervise == "outputs" else speaker
 
     @property
     def longest(self) -> dict[str, int]:
@@ -67,7 +78,8 @@ class Plan:
 
     def title(self, name: str) -> str:
         """What a network that followed it is called; `name` is that of the task."""
-        return f"{name}, {self.arm}, seed {self.seed}"
+        told = "" if self.supervise == "states" else f" from {self.supervise}"
+        return f"{name}{told}, {self.arm}, seed {self.seed}"
 
     def save(self, path: Path) -> None:
         write_atomically(path, json.dumps(asdict(self), indent=2) + "\n")

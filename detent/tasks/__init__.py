@@ -8,6 +8,7 @@ from detent.tasks.letters import Law as Law
 from detent.tasks.letters import Letters as Letters
 from detent.tasks.letters import ShortRuns as ShortRuns
 from detent.tasks.objects import tracking_objects as tracking_objects
+from detent.tasks.outputs import OutputsOnly as OutputsOnly
 from detent.tasks.registry import NAMES as NAMES
 from detent.tasks.registry import task as task
 from detent.tasks.sampling import Batch as Batch

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from detent.errors import InvalidConfig
 from detent.tasks.letters import Law, Letters
 
 CHUNK = 1 << 16
+Says = Literal["states", "outputs"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -102,6 +103,16 @@ class Task:
     def of(cls, machine: Moore | Mealy, *, name: str, about: str = "") -> Task:
         """The task of a machine, its symbols drawn uniformly."""
         return cls(name=name, machine=machine, law=Letters.uniform(machine.n_symbols), about=about)
+
+    @property
+    def says(self) -> Says:
+        """What the labels of its batches are of the machine."""
+        return "states"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Their names."""
+        return self.machine.states
 
     @cached_property
     def grammar(self) -> Moore:

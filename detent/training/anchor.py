@@ -67,10 +67,8 @@ class Anchor(nn.Module):
         total = encoded.new_zeros(())
         for theta, (symbol, column, target) in zip(self._logits(encoded), self.wanted, strict=True):
             total = total + cross_entropy(theta[symbol, column] / self.block.config.temperature, target)
-        code = torch.from_numpy(self.codes.of_label[labels])
-        features = self._features(encoded, torch.from_numpy(symbols), code)
-        for h, reader in enumerate(self.readers):
-            total = total + cross_entropy(linear(features, reader), code[:, h])
+        for scores, right in self._said(encoded, symbols, labels):
+            total = total + cross_entropy(scores, right)
         return total
 
     @torch.no_grad()
@@ -83,9 +81,7 @@ class Anchor(nn.Module):
             lead(theta[symbol, column], target) / self.block.config.temperature
             for theta, (symbol, column, target) in zip(self._logits(encoded), self.wanted, strict=True)
         ]
-        code = torch.from_numpy(self.codes.of_label[labels])
-        features = self._features(encoded, torch.from_numpy(symbols), code)
-        reads = [lead(linear(features, reader), code[:, h]) for h, reader in enumerate(self.readers)]
+        reads = [lead(scores, right) for scores, right in self._said(encoded, symbols, labels)]
         self.model.train(training)
         return min(tables), min(reads)
 
@@ -102,6 +98,12 @@ class Anchor(nn.Module):
         # a label that never occurred must never be said
         self.model.readout.weight.copy_(total)
         self.model.readout.bias.copy_(torch.where(known, 0.0, -1e3))
+
+    def _said(self, encoded: Tensor, symbols: Ints, labels: Ints) -> list[tuple[Tensor, Tensor]]:
+        """For every reader the scores at (symbol, label) rows, and which is right."""
+        code = torch.from_numpy(self.codes.of_label[labels])
+        features = self._features(encoded, torch.from_numpy(symbols), code)
+        return [(linear(features, reader), code[:, h]) for h, reader in enumerate(self.readers)]
 
     def _logits(self, encoded: Tensor) -> list[Tensor]:
         """One array per head, V d d: [symbol, from, to]."""

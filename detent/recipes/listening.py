@@ -24,7 +24,7 @@ from detent.training.output_anchor import OutputAnchor
 def listen(plan: Plan, speaker: OutputsOnly, note: Watcher, keeper: Keeper) -> Backbone:
     """A trained model."""
     words, weights = np.random.default_rng(plan.seed), torch.Generator().manual_seed(plan.seed)
-    found = hear(speaker, words)
+    found = hear(speaker, words).task
     batch, length = plan.tracking.batch, plan.tracking.length
     codes = find_codes(observe(found, words, batch=batch, length=length), plan.heads, seed=plan.seed)
     if codes is None:

@@ -6,6 +6,7 @@ The states that come of it are names of our own; nothing but outputs was seen of
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,8 +32,15 @@ class Hearing:
     """Outputs that may be compared in one go at merging states."""
 
 
-def hear(task: OutputsOnly, generator: np.random.Generator, settings: Hearing = Hearing()) -> Task:  # noqa: B008
-    """The task of a machine that says what was heard, with states of its own; refused where none was found."""
+class Heard(NamedTuple):
+    """A task with states of its own that says what was heard, and in how many words that was."""
+
+    task: Task
+    words: int
+
+
+def hear(task: OutputsOnly, generator: np.random.Generator, settings: Hearing = Hearing()) -> Heard:  # noqa: B008
+    """A machine that says what the task does, on words that it was not found in; refused where there is none."""
     tree, found = PrefixTree(task.machine.n_symbols), "nothing"
     while True:
         batch = task.sample(max(settings.words, tree.words), settings.length, generator)
@@ -44,7 +52,7 @@ def hear(task: OutputsOnly, generator: np.random.Generator, settings: Hearing = 
         else:
             wrong = merged.wrong(fresh.inputs, fresh.states)
             if not wrong:
-                return replace(Task.of(_machine(task, merged), name=task.name), law=task.law)
+                return Heard(replace(Task.of(_machine(task, merged), name=task.name), law=task.law), tree.words)
             found = f"{merged.tables.shape[1]} states that are wrong on {wrong} of {settings.fresh} fresh words"
         if 2 * tree.words > settings.most_words:
             raise NotLearned(

@@ -30,8 +30,8 @@ class OutputAnchor(Anchor):
     @torch.no_grad()
     def release(self) -> None:
         """The model says outputs already; what all of them share decides nothing, and is taken away."""
-        self.model.readout.weight -= self.model.readout.weight.mean(dim=0)
-        self.model.readout.bias -= self.model.readout.bias.mean()
+        for shared in (self.model.readout.weight, self.model.readout.bias):
+            shared.sub_(shared.mean(dim=0))
 
     def _said(self, encoded: Tensor, symbols: Ints, labels: Ints) -> list[tuple[Tensor, Tensor]]:
         code = torch.from_numpy(self.codes.of_label[labels])

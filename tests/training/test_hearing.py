@@ -41,7 +41,7 @@ def answers(machine, word):
 def listen(machine, seed=1, settings=None):
     return hear(
         OutputsOnly.of_task(Task.of(machine, name="m")), np.random.default_rng(seed), settings or Hearing()
-    ).machine
+    ).task.machine
 
 
 @pytest.mark.parametrize("k", range(1, 8))

@@ -3,13 +3,18 @@
     R  rows     m  width     n  labels
 
 With thousands of labels the logits of a batch would fill the memory; here no more than a strip of them exists at once.
-Probabilities are kept for the backward pass while there is room, and computed again beyond that.
+A label whose probability is below eps / 2n counts as impossible: all of them together are less than half a unit in the
+last place of 1, which is how well the probability of the likeliest is known. Where most labels are impossible, only the
+others are looked at in the backward pass.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
@@ -17,53 +22,102 @@ from torch.nn.functional import linear
 STRIP = 1 << 21
 """Logits that exist at once."""
 ROOM = 1 << 24
-"""Probabilities that are kept."""
+"""Probabilities that are kept for the backward pass; beyond that they are computed again."""
+FEW = 1 / 32
+"""The share of possible labels below which they are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """The probabilities of a strip as a matrix, or nothing where there was no room."""
+
+    p: Tensor | None
+
+    def slopes(self, model: nn.Linear, features: Tensor, label: Tensor, share: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients of sum(share * cross-entropy): of the features, the weights and the bias."""
+        # rows that were looked at and turned out not to count have no share
+        used = slice(None) if bool((share != 0).all()) else share.nonzero().flatten()
+        features, label, share, of_features = features[used], label[used], share[used, None], torch.zeros_like(features)
+        p = linear(features, model.weight, model.bias).softmax(-1) if self.p is None else self.p[used]
+        slope = p.mul_(share).scatter_add_(1, label[:, None], -share)
+        of_features[used] = slope @ model.weight
+        return of_features, slope.T @ features, slope.sum(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The possible labels of a strip, one by one."""
+
+    row: Tensor
+    column: Tensor
+    p: Tensor
+
+    def slopes(self, model: nn.Linear, features: Tensor, label: Tensor, share: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        row, column = torch.cat([self.row, torch.arange(len(label))]), torch.cat([self.column, label])
+        slope = torch.cat([self.p * share[self.row], -share])
+        of_features, of_weight = torch.zeros_like(features), torch.zeros_like(model.weight)
+        of_features.index_add_(0, row, model.weight[column].mul_(slope[:, None]))
+        of_weight.index_add_(0, column, features[row].mul_(slope[:, None]))
+        return of_features, of_weight, torch.zeros_like(model.bias).index_add_(0, column, slope)
 
 
 class Surprise:
     """Cross-entropy of rows that come in portions; afterwards its gradient, given the weight of every row."""
 
     def __init__(self, readout: nn.Linear) -> None:
-        self.weight, self.bias = readout.weight.detach(), readout.bias.detach()
         self.readout = readout
-        self.strips: list[tuple[Tensor, Tensor, Tensor | None]] = []
-        """(features: rows m, wanted labels, probabilities if they were kept)."""
+        self.strips: list[tuple[Tensor, Tensor, All | Listed]] = []
+        """(features: rows m, wanted labels, probabilities)."""
         self.room = ROOM
 
+    @torch.no_grad()
     def add(self, features: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
         """(whether the likeliest label is the wanted one, the cross-entropy), row by row."""
         right, surprise = [], []
-        for piece, label in _strips(features, wanted, len(self.weight)):
-            logits = linear(piece, self.weight, self.bias)
+        for piece, label in _strips(features, wanted, len(self.readout.weight)):
+            logits = linear(piece, self.readout.weight, self.readout.bias)
             said = likeliest(logits)
-            p = logits.softmax(-1)
-            # the log of the partition sum by way of the largest probability, which is never small
-            total = logits.gather(1, said[:, None]) - p.gather(1, said[:, None]).log()
             right.append(said == label)
-            surprise.append((total - logits.gather(1, label[:, None])).flatten())
-            kept = p.numel() <= self.room
-            self.room -= p.numel() if kept else 0
-            self.strips.append((piece, label, p if kept else None))
+            found, total = self._probabilities(logits, said)
+            surprise.append(total - logits.gather(1, label[:, None]).flatten())
+            self.strips.append((piece, label, found))
         return torch.cat(right), torch.cat(surprise)
 
+    def _probabilities(self, logits: Tensor, said: Tensor) -> tuple[All | Listed, Tensor]:
+        """(the probabilities, the logarithm of what they were divided by)."""
+        top = logits.gather(1, said[:, None])
+        possible = logits > top - impossible(logits.shape[1], logits.dtype)
+        if np.count_nonzero(possible.numpy()) < FEW * logits.numel():
+            place = torch.from_numpy(np.flatnonzero(possible.numpy()))
+            row, column = place // logits.shape[1], place % logits.shape[1]
+            p = (logits.view(-1)[place] - top.flatten()[row]).exp_()
+            total = torch.zeros_like(top.flatten()).index_add_(0, row, p)
+            return Listed(row, column, p / total[row]), top.flatten() + total.log()
+        p = logits.softmax(-1)
+        total = (top - p.gather(1, said[:, None]).log()).flatten()
+        kept = p.numel() <= self.room
+        self.room -= p.numel() if kept else 0
+        return All(p if kept else None), total
+
+    @torch.no_grad()
     def backward(self, weights: Tensor) -> Tensor:
         """The gradient of sum(weights * cross-entropy): of the features is returned, of the read-out is added to it."""
-        of_features, of_weight, of_bias = [], torch.zeros_like(self.weight), torch.zeros_like(self.bias)
-        for (piece, label, p), share in zip(
-            self.strips, weights.split([len(strip[0]) for strip in self.strips]), strict=True
-        ):
-            of_piece, used = torch.zeros_like(piece), share.nonzero().flatten()
-            if len(used) < len(piece):  # rows that were looked at and turned out not to count
-                piece, label, share, p = piece[used], label[used], share[used], None if p is None else p[used]
-            p = linear(piece, self.weight, self.bias).softmax(-1) if p is None else p
-            slope = p.mul_(share[:, None]).scatter_add_(1, label[:, None], -share[:, None])
-            of_piece[used] = slope @ self.weight
+        of_features = []
+        summed = [torch.zeros_like(parameter) for parameter in (self.readout.weight, self.readout.bias)]
+        shares = weights.split([len(features) for features, _, _ in self.strips])
+        for (features, label, found), share in zip(self.strips, shares, strict=True):
+            of_piece, *of_readout = found.slopes(self.readout, features, label, share)
             of_features.append(of_piece)
-            of_weight.addmm_(slope.T, piece)
-            of_bias += slope.sum(0)
-        for parameter, gradient in ((self.readout.weight, of_weight), (self.readout.bias, of_bias)):
+            for total, part in zip(summed, of_readout, strict=True):
+                total += part
+        for parameter, gradient in zip((self.readout.weight, self.readout.bias), summed, strict=True):
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
         return torch.cat(of_features)
+
+
+def impossible(labels: int, dtype: torch.dtype) -> float:
+    """How far a logit must lie below the largest for its label not to count."""
+    return math.log(labels) - math.log(torch.finfo(dtype).eps / 2)
 
 
 def likeliest(logits: Tensor) -> Tensor:

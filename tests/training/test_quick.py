@@ -21,7 +21,7 @@ from detent.models import Backbone
 from detent.tasks import task
 from detent.training import Settings, Tracking, plain, quick
 from detent.training.loss import FAINT, first_error, mask, reach
-from detent.training.readout import Surprise, likeliest_of
+from detent.training.readout import All, Listed, Surprise, impossible, likeliest_of
 from tests.training.test_phases import anchored
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-12}
@@ -198,12 +198,16 @@ def test_a_check_on_shared_rows_is_a_check_of_every_position():
     assert len(wanted.unique()) > 3
 
 
-def test_the_surprise_of_many_labels_is_the_cross_entropy(monkeypatch):
+@pytest.mark.parametrize(("sharpness", "kind"), [(1.0, All), (500.0, Listed)], ids=["all", "listed"])
+def test_the_surprise_of_many_labels_is_the_cross_entropy(monkeypatch, sharpness, kind):
     """In strips, some of them computed again; wanted: PyTorch's own function and its gradient."""
     monkeypatch.setattr("detent.training.readout.STRIP", 700)
     monkeypatch.setattr("detent.training.readout.ROOM", 1500)
     generator = torch.Generator().manual_seed(0)
     readout = nn.Linear(16, 100).double()
+    with torch.no_grad():
+        readout.weight.copy_(sharpness * torch.randn(100, 16, generator=generator) / 4)
+        readout.bias.zero_()
     features = [torch.randn(rows, 16, generator=generator, dtype=torch.float64, requires_grad=True) for rows in (30, 1)]
     labels = [torch.randint(0, 100, (len(part),), generator=generator) for part in features]
     weights = torch.rand(31, generator=generator, dtype=torch.float64)
@@ -212,6 +216,7 @@ def test_the_surprise_of_many_labels_is_the_cross_entropy(monkeypatch):
     found = [entropy.add(part.detach(), label) for part, label in zip(features, labels, strict=True)]
     right, surprise = (torch.cat(part) for part in zip(*found, strict=True))
     of_features, quickly = entropy.backward(weights), gradients(readout)
+    assert {type(strip[2]) for strip in entropy.strips} == {kind}
 
     readout.zero_grad(set_to_none=True)
     logits = readout(torch.cat(features))
@@ -223,6 +228,13 @@ def test_the_surprise_of_many_labels_is_the_cross_entropy(monkeypatch):
     torch.testing.assert_close(of_features, torch.cat([part.grad for part in features]), **CLOSE)
     for name, gradient in gradients(readout).items():
         torch.testing.assert_close(quickly[name], gradient, **CLOSE)
+
+
+def test_labels_count_as_impossible_where_the_type_cannot_tell():
+    """Float32, 7920 labels: as many as there are, just below the bound, do not move a probability of 1."""
+    below = np.float32(np.exp(-impossible(7920, torch.float32)))
+    assert np.float32(1) + np.float32(7919 * below) == np.float32(1)
+    assert np.float32(1) + np.float32(7919 * below * np.exp(1.0)) > np.float32(1)
 
 
 def test_the_path_is_chosen_in_sight():

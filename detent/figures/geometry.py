@@ -38,7 +38,7 @@ def paint(rows: Sequence[Row]) -> Any:
         for axes, first in zip(line, firsts, strict=True):
             own = [row for row in windows if (row["model"], row["first"]) == (model, first)]
             axes.set_axis_off() if not own else _panel(axes, own[0])
-        line[0].set_ylabel(_told(model, runs[model]), fontsize=8)
+        line[0].set_ylabel(_told(model, runs[model]), fontsize=7)
     for axes, first in zip(panels[0], firsts, strict=True):
         length = max(len(row["points"]) for row in windows if row["first"] == first)
         axes.set_title(f"steps {first} to {first + length - 1}")
@@ -70,9 +70,13 @@ def _panel(axes: Any, row: Row) -> None:
 
 
 def _told(model: str, run: Row) -> str:
+    """What the model is, how well it was trained, and how far it got."""
     layers = f"{run['layers']} layer{'s' if run['layers'] > 1 else ''}"
+    learned = ["certified"] if run.get("certified") else []
+    if run.get("accuracy") is not None:
+        learned = [f"right on {run['accuracy']:.0%} of words of {run['length']}"]
     wrong = f"never wrong in {run['steps']:,}" if run["first_wrong"] is None else f"wrong at step {run['first_wrong']}"
-    return f"{model_style(model)[0]}, {layers}\n{wrong}"
+    return "\n".join([f"{model_style(model)[0]}, {layers}", *learned, wrong])
 
 
 def _key(figure: Any, count: int) -> None:

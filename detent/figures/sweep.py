@@ -78,5 +78,5 @@ def _key(figure: Any, rows: Sequence[Row]) -> None:
                label=label)
         for marker, label in marks
     ]  # fmt: skip
-    figure.legend(handles=handles, loc="outside lower center", ncols=3 if len(handles) > 4 else len(handles),
+    figure.legend(handles=handles, loc="outside lower center", ncols=3 if figure.get_figwidth() == PAGE else 2,
                   columnspacing=1.4, handlelength=2.0)  # fmt: skip

@@ -53,6 +53,10 @@ def test_a_run_that_learned_nothing_is_dotted_and_counted() -> None:
     assert "certified beyond" in said
 
 
+def test_one_task_has_room_for_its_key() -> None:
+    assert nothing_sticks_out(sweep.paint(ROWS[:3]))
+
+
 def test_more_tasks_than_columns_leave_no_empty_frames(tmp_path: Path) -> None:
     rows = [row(f"T{i}", "nfsm", 42, None) for i in range(4)]
     assert [axes.axison for axes in sweep.paint(rows).axes] == [True] * 4 + [False] * 2

@@ -39,7 +39,7 @@ def verb_of(drawing: Drawing) -> Callable[..., None]:
             raise InvalidConfig("name a picture with -o FILE, or ask for the rows with --json or --keep FILE.")
         if output is not None:
             picture_format(output)
-        found = _rows(drawing, rows, keep)
+        found = rows_of(drawing, rows, keep)
         if output is not None:
             save(drawing.paint(found), output)
         if as_json:
@@ -60,7 +60,7 @@ def _example(drawing: Drawing) -> str:
     return f"detent figure {drawing.name} -o {drawing.name}.svg"
 
 
-def _rows(drawing: Drawing, given: Path | None, keep: Path | None) -> list[records.Row]:
+def rows_of(drawing: Drawing, given: Path | None = None, keep: Path | None = None) -> list[records.Row]:
     """The rows to draw: those of a file that was named, those in `results`, or new ones."""
     if given is not None and keep is not None:
         raise InvalidConfig("--rows draws rows that are there, --keep computes new ones; ask for one of the two.")

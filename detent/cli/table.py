@@ -76,6 +76,29 @@ def census(form: Shape = Form.text, as_json: AsJson = False) -> None:
         print(grid(rows).markdown() if form is Form.markdown else grid(rows).html())
 
 
+@app.command("drift")
+def drift(form: Shape = Form.text, as_json: AsJson = False) -> None:
+    """The step at which a rotation that was rounded once to each number format is first read wrongly.
+
+    From the rows of `detent figure drift`, which are computed where `results` has none.
+
+    Examples:
+
+        detent table drift
+        detent table drift --format markdown > drift.md
+    """
+    from detent.cli.figure_rows import rows_of
+    from detent.cli.table_drift import grid
+    from detent.figures import FIGURES
+
+    rows = rows_of(FIGURES["drift"])
+    if as_json:
+        print_json([row for row in rows if row["kind"] == "summary"])
+    else:
+        table = grid(rows)
+        print({Form.text: table.text, Form.markdown: table.markdown, Form.html: table.html}[form]())
+
+
 def _print(name: str, rows: Path, form: Form, as_json: bool) -> None:
     from detent.evaluation import tables
 

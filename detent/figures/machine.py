@@ -29,8 +29,9 @@ def paint(found: Machine, target: Machine, names: tuple[str, str] = ("read out",
     for left, machine, name in ((0.01, shown, names[0]), (0.51, target, names[1])):
         axes = figure.add_axes((left, 0.15, 0.48, 0.77))
         notes = draw(machine, axes)
-        if axes.get_legend() is not None:  # the key to colours, which would lie on the states
-            axes.get_legend().set_bbox_to_anchor((0.5, -0.09), transform=axes.transAxes)
+        key = axes.get_legend()
+        if key is not None:  # of colours, and it would lie on the states
+            key.set_bbox_to_anchor((0.5, -0.09), transform=axes.transAxes)
         figure.text(left + 0.24, 0.95, f"{brief(name, 40)}: {machine.n_states} states", ha="center", va="center",
                     fontsize=9, parse_math=False)  # fmt: skip
         figure.text(left + 0.24, 0.085, "\n".join(notes), ha="center", va="center", fontsize=6, color=GREY, wrap=True)

@@ -22,7 +22,7 @@ def certificate_of(model: Backbone, found: Extracted, verdict: Verdict, *, title
     """
     errors: dict[str, RoundingErrors] = {}
     for name in FORMATS:
-        if errors and len(found.read_outs) > 8 * SAMPLE and not _promising(model, found, name):
+        if errors and len(found.read_outs) > 8 * SAMPLE and not clears(model, found, name):
             break
         errors[name] = rounding_errors(model, found, name)
         certificate = Certificate.of(found, verdict, name=title, rounding=errors)
@@ -31,12 +31,16 @@ def certificate_of(model: Backbone, found: Extracted, verdict: Verdict, *, title
     return certificate
 
 
-def _promising(model: Backbone, found: Extracted, format: str) -> bool:
-    """Whether the labels of some of the read-outs are proved in a format."""
-    some = slice(None, None, len(found.read_outs) // SAMPLE)
+def clears(model: Backbone, found: Extracted, format: str = "float32") -> bool:
+    """Whether margins exceed the rounding of a format: of every column in use, and of a sample of the read-outs."""
+    some = slice(None, None, max(1, len(found.read_outs) // SAMPLE))
     part = replace(
         found, read_outs=found.read_outs[some], labels=found.labels[some], label_margins=found.label_margins[some],
         answers=None if found.answers is None else found.answers[some],
         answer_margins=None if found.answer_margins is None else found.answer_margins[some],
     )  # fmt: skip
-    return bool((0.5 * part.label_margins > rounding_errors(model, part, format).labels).all())
+    errors = rounding_errors(model, part, format)
+    columns = zip(found.layers, errors.columns, strict=True)
+    return bool((0.5 * part.label_margins > errors.labels).all()) and all(
+        bool((0.5 * layer.margins > off)[layer.used].all()) for layer, off in columns
+    )

@@ -22,7 +22,7 @@ from detent.certification import Certificate, Verdict
 from detent.errors import InvalidConfig
 from detent.extraction import Extracted
 from detent.models import Backbone
-from detent.recipes.certifying import certificate_of
+from detent.recipes.certifying import certificate_of, clears
 from detent.recipes.keeping import Keeper
 from detent.recipes.listening import listen
 from detent.recipes.networks import Heads, judged, network
@@ -75,7 +75,9 @@ def learn(
     plan: Plan, watch: Watcher | None = None, *, speaker: Task | None = None, keeper: Keeper | None = None,
     history: Sequence[Row] = (),
 ) -> Run:  # fmt: skip
-    """Follow the plan, beginning again with another seed while it ends without a certificate and restarts are left.
+    """Follow the plan, beginning again with another seed while restarts are left and it is not right or not by enough.
+
+    It is over when the machine that is read out is the target and its margins exceed what float32 may round.
 
     - `speaker`: the task, where the plan's name is not enough to find it.
     - `keeper`, `history`: where the run is put down, and what it has said so far.
@@ -95,7 +97,7 @@ def learn(
             torch.manual_seed(now.seed)
             model = _attempt(now, speaker, note, keeper)
         read, verdict = judged(model, speaker)
-        if verdict or keeper.attempt >= plan.restarts:
+        if (verdict and clears(model, read)) or keeper.attempt >= plan.restarts:
             break
         keeper.begin_again()
     return Run(plan, speaker, model, read, verdict, keeper.taken, keeper.attempt, keeper.seconds, history)
@@ -127,12 +129,15 @@ def _attempt(plan: Plan, speaker: Task, note: Watcher, keeper: Keeper) -> Backbo
 def _track(
     plan: Plan, speaker: Task, model: Backbone, words: np.random.Generator, note: Watcher, keeper: Keeper
 ) -> None:
-    """End to end, until the machine is read out and right; or the best that came of it."""
+    """End to end, until the machine is read out and right, by more than rounding; or the best that came of it."""
     best = Best(model, None if keeper.path is None else keeper.path.with_name(BEST), keeper.attempt)
 
     def certified(row: Row) -> bool:
         best.look(row)
-        return plan.stop == "certified" and row["accuracy"] == 1.0 and bool(judged(model, speaker)[1])
+        if plan.stop != "certified" or row["accuracy"] < 1.0:
+            return False
+        read, verdict = judged(model, speaker)
+        return bool(verdict) and clears(model, read)
 
     if not take(Tracking(model, speaker, plan.tracking, words), note, keeper, certified):
         best.restore()

@@ -43,7 +43,7 @@ class Plan:
     dropout: float = 0.1
     temperature: float = 0.5
     restarts: int = 4
-    """How often it may begin again with another seed when no certificate comes of it."""
+    """How often it may begin again with another seed when it ends with a machine that is wrong or too close to it."""
     anchoring: Anchoring = field(default_factory=Anchoring)
     tracking: Settings = field(default_factory=Settings)
     """Of the paper's arm."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 
 from detent.recipes import certifying, train
+from detent.recipes.networks import judged
 from detent.recipes.threads import one_thread
 
 
@@ -37,6 +40,17 @@ def test_a_format_that_fails_on_a_sample_is_left_out(run, monkeypatch):
     assert made.proved == ("float32",)
     assert list(made.content["rounding"]) == ["float32"]
     assert asked == [("float32", 12), ("float16", 1)]
+
+
+def test_margins_that_rounding_could_eat_up_are_not_enough(run):
+    """A million added to every logit changes no arg max, and leaves float32 no digits to tell them apart by."""
+    assert certifying.clears(run.model, run.extracted)
+    level = copy.deepcopy(run.model)
+    with torch.no_grad():
+        level.layers[0].block.bias.add_(1e6)
+    found, verdict = judged(level, run.task)
+    assert verdict
+    assert not certifying.clears(level, found)
 
 
 def test_training_takes_one_thread_and_gives_the_others_back():

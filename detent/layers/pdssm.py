@@ -92,7 +92,8 @@ class PDSSM(Recurrent):
 
     def streams(self, rows: Tensor) -> Streams:
         """(mixture, diagonal of D, b, x), complex numbers as 2 N reals."""
-        (into_r, _, out_r), (into_psi, _, out_psi) = self.modulus, self.phase
+        parts = [*self.modulus, *self.phase]
+        into_r, out_r, into_psi, out_psi = (part for part in parts if isinstance(part, nn.Linear))
         # one product reads the rows once for all that is narrow
         narrow = linear(rows, torch.cat([self.mix.weight, into_r.weight, into_psi.weight]))
         mixture, for_r, for_psi = narrow.split([self.config.dictionary, *2 * [into_r.out_features]], dim=-1)

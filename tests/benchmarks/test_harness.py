@@ -62,6 +62,12 @@ def test_the_median_passes_over_one_bad_round(clock: list[float]) -> None:
     assert timing.seconds == 1.0
 
 
+def test_a_ratio_is_over_the_rounds_that_both_took_part_in() -> None:
+    report = Report(title="")
+    timings = report.record("case", {"often": [1.0, 2.0, 4.0], "once": [2.0]}, {"often": 9, "once": 9}, unit="steps")
+    assert [(timing.seconds, timing.calls, timing.ratio) for timing in timings] == [(2.0, 3, 1.0), (2.0, 1, 0.5)]
+
+
 def test_methods_that_disagree_are_not_timed(clock: list[float]) -> None:
     report = Report(title="")
     right, wrong = (lambda: np.array([1, 2])), (lambda: np.array([1, 3]))

@@ -169,6 +169,14 @@ def best_accuracy(folder: Path) -> float:
     return max((float(row["accuracy"]) for row in records.read(folder / HISTORY)), default=0.0)
 
 
+def is_over(folder: Path) -> bool:
+    """Whether the run of a folder has taken its last step or made its last check."""
+    plan = BaselinePlan.load(folder / CONFIG)
+    rows = list(records.read(folder / HISTORY)) if (folder / HISTORY).exists() else []
+    last = [row["accuracy"] >= GOOD for row in rows[-plan.checks :]]
+    return bool(rows) and (rows[-1]["step"] >= plan.settings.steps or (len(last) == plan.checks and all(last)))
+
+
 @dataclass
 class _Kept:
     """What a run remembers beside its phase."""

@@ -1,6 +1,7 @@
 """`python -m detent.recipes.sweep_campaign`: sweep the runs in a folder, one row each.
 
-Rows are appended to `results/sweeps.jsonl`; a run whose row is there is not swept again.
+Rows are appended to `results/sweeps.jsonl`; a run whose row is there is not swept again, and one that is still being
+trained is left for later.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 import torch
 
 from detent import records
-from detent.recipes.baselines import WEIGHTS
+from detent.recipes.baselines import is_over
+from detent.recipes.folder import WEIGHTS
 from detent.recipes.sweeping import cell_of, sweep_run
 
 
@@ -21,6 +23,7 @@ def main() -> None:
         prog="python -m detent.recipes.sweep_campaign", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="FOLDER")
+    parser.add_argument("--only", default="*", metavar="PATTERN", help="names of runs, such as FF-*-mamba-cpu")
     parser.add_argument("--rows", type=Path, default=Path("results/sweeps.jsonl"), metavar="FILE")
     parser.add_argument("--batch", type=int, default=128, help="words per length")
     parser.add_argument("--max-length", type=int, default=1 << 20, help="of an NFSM")
@@ -28,9 +31,10 @@ def main() -> None:
     asked = parser.parse_args()
     torch.set_num_threads(1)
     done = {(row["folder"], row["batch"], row["longest"]) for row in _rows(asked.rows)}
-    for run in sorted(path.parent for path in asked.runs.glob(f"*/{WEIGHTS}")):
-        longest = asked.max_length if cell_of(run) == "nfsm" else asked.baselines_max_length
-        if (run.name, asked.batch, longest) in done:
+    for run in sorted(path.parent for path in asked.runs.glob(f"{asked.only}/{WEIGHTS}")):
+        machine = cell_of(run) == "nfsm"
+        longest = asked.max_length if machine else asked.baselines_max_length
+        if (run.name, asked.batch, longest) in done or not (machine or is_over(run)):
             continue
         swept, row = sweep_run(run, longest=longest, batch=asked.batch)
         records.append(asked.rows, {**row, "folder": run.name})

@@ -12,7 +12,7 @@ import torch
 from detent import records
 from detent.errors import BrokenFile, InvalidConfig, UnknownName
 from detent.models import Backbone
-from detent.recipes.baselines import BaselinePlan, best_accuracy, load, train
+from detent.recipes.baselines import BaselinePlan, best_accuracy, is_over, load, train
 from detent.recipes.cells import BASELINES, Size, block, network
 from detent.recipes.sweeping import sweep_run
 from detent.tasks import task
@@ -32,6 +32,8 @@ def test_a_run_that_was_put_down_ends_with_the_same_weights(cell: str, tmp_path:
     plan = small("S3", cell)
     straight = train(plan, tmp_path / "straight")
     assert train(plan, tmp_path / "twice", until=3).steps == 3
+    assert is_over(tmp_path / "straight")
+    assert not is_over(tmp_path / "twice")
     again = train(plan, tmp_path / "twice")
     assert (straight.steps, straight.accuracy) == (again.steps, again.accuracy) == (6, again.accuracy)
     one, other = (load(tmp_path / name)[1].state_dict() for name in ("straight", "twice"))

@@ -37,7 +37,7 @@ def guarded(work: Callable[[], int | None]) -> int:
     except Stopped as error:
         return _say(str(error), INTERRUPTED)
     except DetentError as error:
-        return _say(str(error), WRONG)
+        return _say(_ended(str(error)), WRONG)
     except BrokenPipeError:
         return _left_alone()
     except SystemExit as leave:  # typer makes one of a broken pipe, and of a request for completions
@@ -77,10 +77,13 @@ def _note(
 
 
 def _usage(error: Any) -> str:
-    sentence = error.format_message().strip()
-    stop = "" if sentence.endswith((".", "?", "!")) else "."
+    sentence = _ended(error.format_message().strip())
     path = error.ctx.command_path if getattr(error, "ctx", None) is not None else "detent"
-    return f"{sentence[:1].lower()}{sentence[1:]}{stop} See `{path} --help`."
+    return f"{sentence[:1].lower()}{sentence[1:]} See `{path} --help`."
+
+
+def _ended(sentence: str) -> str:
+    return sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
 
 
 def _say(sentence: str, code: int) -> int:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import tempfile
-from pathlib import Path
 
 import numpy as np
 
@@ -30,15 +28,12 @@ def drawing(machine: Semiautomaton, caption: str) -> Html:
 
 
 def _encoded(machine: Semiautomaton) -> str | None:
-    from detent.automata.diagram import draw
+    from detent.automata.diagram import svg
     from detent.automata.diagram.scene import fits
 
     if machine.n_states > MOST_STATES or not fits(machine):
         return None
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "machine.svg"
-        draw(machine, path)
-        picture = path.read_bytes()
+    picture = svg(machine)
     return base64.b64encode(picture).decode() if len(picture) <= MOST_BYTES else None
 
 

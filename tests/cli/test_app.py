@@ -34,14 +34,14 @@ def complaint(arguments: list[str], said: Said) -> str:
     ("arguments", "sentence"),
     [
         (["taks"], "unknown verb 'taks'. Did you mean 'tasks'?"),
-        (["figure", "machin", "S3"], "unknown figure 'machin'. Did you mean 'machine'? Known: machine."),
+        (["figure", "machin", "S3"], "unknown figure 'machin'. Did you mean 'machine'? Known: machine"),
         (["tasks", "--jsn"], "no such option: --jsn"),
         (["tasks", "M12"], "unknown task 'M12'. Did you mean 'M11'"),
         (["tasks", "S12"], "there is no task S12: this family goes from S2 to S7."),
         (["tasks", "S3", "Z"], "unknown task 'Z'."),
         (["tasks", ""], "unknown task ''."),
         (["tasks", "missing.dot"], "missing.dot: there is no such file."),
-        (["figure", "machine"], "missing argument 'TASK|FILE'. See `detent figure machine --help`."),
+        (["figure", "machine"], "missing argument 'TASK|FILE|RUN'. See `detent figure machine --help`."),
         (["figure", "machine", "S3"], "missing option '--output'"),
         (["--nonsense"], "no such option: --nonsense"),
     ],
@@ -189,8 +189,8 @@ def test_completions_are_offered() -> None:
 
 def test_an_interrupted_program_says_so_and_stops() -> None:
     program = (
-        "import os, signal, detent.tasks as tasks\n"
-        "tasks.describe = lambda _: os.kill(os.getpid(), signal.SIGINT)\n"
+        "import os, signal, time, detent.tasks as tasks\n"
+        "tasks.describe = lambda _: (os.kill(os.getpid(), signal.SIGINT), time.sleep(60))\n"
         "from detent.cli import main; main(['tasks', 'S3'])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

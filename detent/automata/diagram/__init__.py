@@ -4,3 +4,4 @@ For the text that Graphviz reads, see `detent.automata.to_dot`.
 """
 
 from detent.automata.diagram.picture import draw as draw
+from detent.automata.diagram.picture import svg as svg

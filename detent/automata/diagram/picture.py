@@ -9,7 +9,7 @@ import numpy as np
 
 from detent.automata.diagram.captions import LINE, colour_key, lines_below, write_below, write_title
 from detent.automata.diagram.paint import Painter
-from detent.automata.diagram.saving import picture_format, save
+from detent.automata.diagram.saving import picture_format, rendered, save
 from detent.automata.diagram.scene import Scene, fits
 from detent.automata.diagram.tables import paint_tables
 from detent.automata.machine import Semiautomaton
@@ -40,6 +40,15 @@ def draw(
     sentences = _fill(figure, machine, title, seed)
     save(figure, target)
     return sentences
+
+
+def svg(machine: Semiautomaton, *, title: str | None = None, seed: int = 0) -> bytes:
+    """The picture that `draw` would write into a file."""
+    from matplotlib.figure import Figure
+
+    figure = Figure()
+    _fill(figure, machine, title, seed)
+    return rendered(figure, ".svg")
 
 
 def _fill(figure: Any, machine: Semiautomaton, title: str | None, seed: int) -> list[str]:

@@ -17,9 +17,13 @@ DOTS_PER_INCH = 180
 
 def save(figure: Any, target: str | os.PathLike[str], **how: Any) -> None:
     """Write the figure as what the ending of the file says; `how` goes to matplotlib's savefig."""
+    write_atomically(target, rendered(figure, picture_format(target), **how))
+
+
+def rendered(figure: Any, suffix: str, **how: Any) -> bytes:
+    """The figure as the content of a file with this ending."""
     from matplotlib import rc_context
 
-    suffix = picture_format(target)
     content = io.BytesIO()
     metadata: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix, {})
     with rc_context({"svg.hashsalt": "detent"}), warnings.catch_warnings():
@@ -28,7 +32,7 @@ def save(figure: Any, target: str | os.PathLike[str], **how: Any) -> None:
         figure.savefig(
             content, **{"format": suffix[1:], "dpi": DOTS_PER_INCH, "metadata": metadata, "facecolor": "white"} | how
         )
-    write_atomically(target, content.getvalue())
+    return content.getvalue()
 
 
 def picture_format(target: str | os.PathLike[str]) -> str:

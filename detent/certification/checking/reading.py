@@ -25,7 +25,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise BrokenFile(path, "this is not UTF-8 text.") from None
     except json.JSONDecodeError as error:
         raise BrokenFile(
-            path, f"this is not JSON: {error.msg.lower()} at column {error.colno}.", error.lineno
+            path, f"this is not JSON: {error.msg.lower().removesuffix(' at')} at column {error.colno}.", error.lineno
         ) from None
     except RecursionError:
         raise BrokenFile(path, "lists are nested too deep for a certificate.") from None

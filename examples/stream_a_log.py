@@ -1,0 +1,71 @@
+"""Watch a log with a certified machine: piece by piece, in constant memory, put down and taken up again.
+
+The protocol: connect, log in, ask as often as you like, leave. Whatever comes out of turn is an alarm until the
+connection is dropped. The network that learned it is gone by the time the log is read.
+
+    python examples/stream_a_log.py
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+import detent
+from detent.certification import check
+from detent.runtime import load
+
+EVENTS = ("connect", "login", "ask", "leave", "drop")
+NEXT = {
+    "idle": {"connect": "greeted"},
+    "greeted": {"login": "open"},
+    "open": {"ask": "open", "leave": "idle"},
+    "alarm": {},
+}
+
+
+def protocol() -> detent.Moore:
+    """Out of turn leads to the alarm; a dropped connection leads back to idle."""
+    states = tuple(NEXT)
+    tables = [
+        [states.index("idle" if event == "drop" else NEXT[state].get(event, "alarm")) for state in states]
+        for event in EVENTS
+    ]
+    return detent.Moore(symbols=EVENTS, tables=tables, states=states, outputs=states, readout=range(len(states)))
+
+
+def log(lines: int, generator: np.random.Generator) -> Iterator[str]:
+    """Mostly in turn, sometimes not."""
+    state = "idle"
+    for _ in range(lines):
+        in_turn = [*NEXT[state]] or ["drop"]
+        event = str(generator.choice(in_turn if generator.random() < 0.999 else EVENTS))
+        state = "idle" if event == "drop" else NEXT[state].get(event, "alarm")
+        yield event
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        run = detent.train(protocol(), width=32, out=Path(folder) / "run")
+        assert run.certified, run.verdict.explain()
+        assert check(Path(folder) / "run" / "certificate.json")
+        machine = load(Path(folder) / "run" / "machine.json")
+
+    alarm, raised = machine.outputs.index("alarm"), 0
+    stream = machine.stream()
+    events = list(log(20_000, np.random.default_rng(0)))
+    for begin in range(0, len(events), 500):  # as they come in
+        said = stream.push(events[begin : begin + 500])
+        raised += int(np.sum(said == alarm))
+        if begin == 10_000:  # put it down, take it up: elsewhere, another day
+            stream = machine.stream(json.loads(json.dumps(stream.position)))
+    print(f"{stream.symbols_read:,} events read, {raised} while the alarm was on; now {machine.states[stream.state]}")
+    assert raised == sum(state == "alarm" for state in machine.speak(events))
+
+
+if __name__ == "__main__":
+    main()

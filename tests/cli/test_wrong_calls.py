@@ -1,0 +1,149 @@
+"""What a new user does wrong, and the sentence that each of it gets: what came, what was wanted, the way out."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from detent import records
+from detent.cli.app import run
+from detent.recipes import train
+
+Said = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wrong") / "run"
+    assert train("S3", out=folder, width=16).certified
+    return folder
+
+
+@pytest.fixture
+def here(learned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a run, and things that are nearly right."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(learned, "run")
+    Path("empty").mkdir()
+    shutil.copytree("run", "cut")
+    Path("cut/model.safetensors").write_bytes(Path("run/model.safetensors").read_bytes()[:1000])
+    Path("cut.json").write_bytes(Path("run/certificate.json").read_bytes()[:300])
+    for kind in ("machine", "certificate"):
+        newer = json.loads(Path(f"run/{kind}.json").read_text()) | {"version": 9}
+        Path(f"newer-{kind}.json").write_text(json.dumps(newer))
+    Path("words.txt").write_text("a b\n")
+    return tmp_path
+
+
+def sentence(arguments: list[str], said: Said) -> str:
+    assert run(arguments) == 2
+    out, err = said.readouterr()
+    assert out == ""
+    assert err.startswith("detent: ")
+    assert err.endswith((".\n", "?\n"))
+    assert err.count("\n") == 1
+    return err.removeprefix("detent: ").rstrip("\n")
+
+
+CALLS = {
+    "tain S3": "unknown verb 'tain'. Did you mean 'train'? Known: ",
+    "train S33": "there is no task S33: this family goes from S2 to S7.",
+    "train M12": "unknown task 'M12'. Did you mean 'M11'",
+    "train mine.dot": "mine.dot: there is no such file.",
+    "train empty": "empty: it cannot be read: Is a directory.",
+    "train S3 --heads 3x2": "heads are numbers with commas between them, such as 4,3,2; got '3x2'.",
+    "train S3 --heads 2,2": "no quotients of S3 that tell its states apart fit into heads (2, 2); leave the heads out",
+    "train S3 --recipe papr": "unknown arm 'papr'. Did you mean 'paper'? Known: default, anchored, paper.",
+    "train S3 --cell lstm": "unknown baseline 'lstm'. Known: mamba, aussm, pdssm, bmru.",
+    "train S3 --out run": "run holds a run already, with ",
+    "train S3 --seed x": "invalid value for '--seed': ",
+    "check run": "run: is a directory.",
+    "check run/machine.json": 'run/machine.json: wanted a JSON object with "format": "detent-certificate"; this is',
+    "check cut.json": "cut.json, line 1",
+    "check newer-certificate.json": "newer-certificate.json: this is version 9; this detent reads version 1.",
+    "certify run --against S4": "the machine reads '(0 1)', '(1 2)' and the target '(0 1)', '(1 2)', '(2 3)'; both",
+    "certify run/machine.json": "run/machine.json does not say what it should be; add --against TASK or",
+    "sweep empty": "empty: this is not the folder of a run: it has no config.json.",
+    "sweep run --max-length 0": "invalid value for '--max-length': ",
+    "extract run -o s3.xyz": "unknown ending '.xyz'. Known: .json, .detent, .dot",
+    "extract cut -o s3.json": "cut/model.safetensors: these are not the weights of this run (",
+    "report empty": "empty: this is not the folder of a run: there is no config.json in it.",
+    "report run -o nowhere/s3.html": "nowhere/s3.html: it cannot be written: there is no folder ",
+    "run run": "run: it cannot be read: is a directory.",
+    "run run/machine.json words.txt": "unknown symbol 'a' on line 1, word 1. This machine reads (0 1), (1 2).",
+    "run run/machine.json missing.txt": "missing.txt: no such file or directory.",
+    "run newer-machine.json words.txt": "newer-machine.json, line 1: the entry version is 9; this detent reads",
+    "figure machine S3 -o s3.bmp": "unknown ending '.bmp'. Did you mean '.png' or '.pdf'?",
+    "table nothing": "unknown table 'nothing'. Known: ",
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_it_gets_a_sentence(call: str, here: Path, capsys: Said) -> None:
+    before = {path.name for path in here.iterdir()} | {"runs"}
+    assert sentence(call.split(), capsys).startswith(CALLS[call])
+    assert {path.name for path in here.iterdir()} <= before
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EDQUOT], ids=errno.errorcode.__getitem__)
+def test_a_disk_that_does_not_take_it(number: int, here: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    old = Path("run/report.html")
+    old.write_text("old")
+    monkeypatch.setattr(records.os, "fsync", refuses)
+    assert sentence(["report", "run"], capsys) == f"run/report.html: it cannot be written: {os.strerror(number)}."
+    assert old.read_text() == "old"
+    assert not list(Path("run").glob(".*"))
+
+
+def test_a_disk_that_is_full_halfway(here: Path) -> None:
+    def small() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, 1 << 12))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "detent", "report", "run"], preexec_fn=small, capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "detent: run/report.html: it cannot be written: File too large.\n"
+    assert not Path("run/report.html").exists()
+    assert not list(Path("run").glob(".*"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written(here: Path, capsys: Said) -> None:
+    Path("run").chmod(0o555)
+    assert sentence(["report", "run"], capsys) == "run/report.html: it cannot be written: Permission denied."
+
+
+def test_an_interrupted_write_leaves_what_was_there(here: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    Path("run/report.html").write_text("old")
+    monkeypatch.setattr(records.os, "replace", stopped)
+    assert run(["report", "run"]) == 130
+    assert capsys.readouterr() == ("", "detent: interrupted.\n")
+    assert Path("run/report.html").read_text() == "old"
+    assert not list(Path("run").glob(".*"))
+
+
+def test_another_machine_is_told_by_a_word(here: Path, capsys: Said) -> None:
+    bent = json.loads(Path("run/machine.json").read_text())
+    bent["tables"][0][0] = 0
+    bent.pop("heads", None)
+    Path("bent.json").write_text(json.dumps(bent))
+    assert run(["certify", "run", "--against", "bent.json"]) == 1
+    assert capsys.readouterr().out.startswith("not certified: after '(0 1)")

@@ -1,0 +1,31 @@
+"""Every example runs, and says what it is there to show."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SHOWS = {
+    "from_dot_to_certificate": r"what is said after every word is right, at every length.*not certified: after 'coin",
+    "in_your_own_model": r"step 150: .* 32 tokens 100\.0%, 512 tokens 100\.0%",
+    "machine_elsewhere": r"cc: .*as in Python|cc is not installed",
+    "stream_a_log": r"20,000 events read, [1-9][0-9]* while the alarm was on",
+    "t_maze": r"after 100,000 steps: .* all as the signs said",
+}
+
+
+def test_every_example_is_listed() -> None:
+    listed = re.findall(r"\]\((\w+)\.py\)", (EXAMPLES / "README.md").read_text())
+    assert sorted(listed) == sorted(SHOWS) == sorted(path.stem for path in EXAMPLES.glob("*.py"))
+
+
+@pytest.mark.parametrize("name", sorted(SHOWS))
+def test_it_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert re.search(SHOWS[name], out, re.DOTALL), out

@@ -9,8 +9,8 @@ from typing import Any
 
 from detent.cli.output import console
 
-SHOWN = {"loss": "loss", "first_error": "first error at", "accuracy": "accuracy", "table_margin": "margin of the logits",
-         "read_margin": "of the read-out"}  # fmt: skip
+SHOWN = {"loss": "loss", "first_error": "first error", "accuracy": "accuracy", "table_margin": "margins",
+         "read_margin": "and"}  # fmt: skip
 
 
 class Live:
@@ -41,13 +41,15 @@ class Live:
         step, most = row["step"], self.longest.get(row["phase"])
         if row["phase"] != self.phase:
             self.phase, self.begun = row["phase"], (step, now)
-        told = [f"{name} {row[key]:.3g}" for key, name in SHOWN.items() if isinstance(row.get(key), float)]
+        if row["phase"] == "released" and step == most:
+            return "reading the machine out, bounding its rounding"
+        told = ", ".join(f"{name} {row[key]:.3g}" for key, name in SHOWN.items() if isinstance(row.get(key), float))
         again = f"restart {row['attempt']}, " if row.get("attempt") else ""
-        of = "" if most is None else f" of at most {most:,}"
+        of, left = "" if most is None else f"/{most:,}", ""
         if most is not None and step > self.begun[0]:
             each = (now - self.begun[1]) / (step - self.begun[0])
-            told.append(f"at most {duration((most - step) * each)} left")
-        return f"{again}{row['phase']}, step {step:,}{of}: {', '.join(told)}"
+            left = f", at most {duration((most - step) * each)} left"
+        return f"{again}{row['phase']}, step {step:,}{of}: {told.replace(', and', ' and')}{left}"
 
 
 def duration(seconds: float) -> str:

@@ -100,7 +100,7 @@ def _frame(axes: Any, story: Row, heads: Sequence[Row], places: Sequence[float])
 def _name(head: Row) -> str:
     means = (head["means"] or "raw index").removeprefix("the ").replace("one symbol ago", "late")
     means = means.replace("symbol before, when it is asked for", "item asked for")
-    return f"{means}   {head['layer'] + 1}.{head['head']}"
+    return f"{means}   {head['layer']}.{head['head']}"
 
 
 def _legend(figure: Any, colours: dict[str, str]) -> None:

@@ -27,6 +27,8 @@ def main() -> None:
         prog="python -m detent.recipes.story_campaign", description=__doc__.splitlines()[0]
     )  # fmt: skip
     parser.add_argument("tasks", nargs="*", metavar="TASK", help="TSO3, TSO4, TSO5; all of them without")
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS), metavar="SEED")
+    parser.add_argument("--alone", action="store_true", help="note in the rows that nothing else was running")
     parser.add_argument("--rows", type=Path, default=Path("results/tso.jsonl"), metavar="FILE")
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="FOLDER", help="where the runs are kept")
     parser.add_argument("--certificates", type=Path, default=Path("results/certificates"), metavar="FOLDER")
@@ -35,7 +37,7 @@ def main() -> None:
     done = records.read(asked.rows) if asked.rows.exists() else iter(())
     known = {(row["task"], row["seed"]) for row in done if row["recipe"] == "anchored"}
     for name in asked.tasks or TASKS:
-        for seed in SEEDS:
+        for seed in asked.seeds:
             if (name, seed) not in known:
                 kept = asked.certificates / f"{name}-{seed}.json" if seed == SEEDS[0] else None
                 begun = time.process_time()
@@ -44,7 +46,7 @@ def main() -> None:
                 if run.certified and kept is not None:
                     kept.parent.mkdir(parents=True, exist_ok=True)
                     run.certificate().write(kept)
-                records.append(asked.rows, {**report(run), **spent, **records.stamp()})
+                records.append(asked.rows, {**report(run), **spent, "alone": asked.alone, **records.stamp()})
                 print(f"{name} seed {seed}: {run.verdict.explain()} ({run.seconds:.0f} s)", flush=True)
 
 

@@ -51,7 +51,7 @@ def test_it_says_what_heads_stand_for() -> None:
 def test_heads_without_a_meaning_show_their_index_in_grey() -> None:
     rows = [row if row["kind"] == "story" else {**row, "means": None, "values": None} for row in ROWS]
     figure = tso.paint(rows)
-    assert "raw index   1.0" in words(figure)
+    assert "raw index   0.0" in words(figure)
     assert {patch.get_facecolor()[:3] for patch in cells(figure)[:-1]} == {(0xDA / 255,) * 3}
 
 

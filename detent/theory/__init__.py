@@ -9,9 +9,12 @@ from detent.theory.attractors import one_hot as one_hot
 from detent.theory.attractors import stacked as stacked
 from detent.theory.branches import branch as branch
 from detent.theory.capacity import held_sets as held_sets
+from detent.theory.ellipsoids import held_ellipsoid as held_ellipsoid
 from detent.theory.horizons import contracting_horizon as contracting_horizon
 from detent.theory.horizons import first_meeting as first_meeting
 from detent.theory.horizons import isometric_horizon as isometric_horizon
+from detent.theory.limits import refute as refute
+from detent.theory.rates import two_rates as two_rates
 from detent.theory.realization import realizes as realizes
 from detent.theory.register import shift_register as shift_register
 from detent.theory.trajectories import perturbed as perturbed

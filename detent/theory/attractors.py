@@ -16,7 +16,8 @@ from detent.automata.machine import Semiautomaton
 from detent.automata.products import cascade
 from detent.automata.running import Ints
 from detent.errors import InvalidInput
-from detent.theory.shapes import Ball, Floats, Norm, Shape, check_norm, exact
+from detent.theory.norms import Floats, Norm, check_norm, exact
+from detent.theory.shapes import Ball, Shape
 from detent.theory.triples import ByIndex, Indices, Tables, Triple
 
 

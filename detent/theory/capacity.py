@@ -18,7 +18,7 @@ from math import log2
 import numpy as np
 
 from detent.errors import InvalidConfig
-from detent.theory.shapes import Floats
+from detent.theory.norms import Floats
 
 BoxMap = Callable[[Floats, Floats], tuple[Floats, Floats]]
 """Lower and upper corners (N d each) -> corners of boxes that enclose their images."""

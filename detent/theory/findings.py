@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from detent.theory.shapes import Floats
+from detent.theory.norms import Floats
 
 Status = Literal["proved", "refuted", "sampled"]
 

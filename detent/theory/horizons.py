@@ -18,7 +18,7 @@ import numpy as np
 
 from detent.automata.machine import Semiautomaton
 from detent.errors import InvalidConfig
-from detent.theory.shapes import Floats
+from detent.theory.norms import Floats
 from detent.theory.triples import Affine
 
 TOLERANCE = 1e-12

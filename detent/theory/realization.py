@@ -21,7 +21,8 @@ import numpy as np
 from detent.automata.machine import Semiautomaton
 from detent.errors import InvalidConfig, InvalidInput
 from detent.theory.findings import Finding, Realization, Witness
-from detent.theory.shapes import SLACK, Exact, Floats, Moved, Shape, exact, included, push, sphere
+from detent.theory.norms import Exact, Floats, exact, push, sphere
+from detent.theory.shapes import SLACK, Moved, Shape
 from detent.theory.triples import UNDEFINED, Affine, Tables, Triple
 
 SAMPLES = 2000
@@ -114,10 +115,10 @@ class _Check:
         listed = list(self._shapes())
         return [listed[i] for i in np.flatnonzero((np.abs(self.centers - h) <= self.reaches).all(1))]
 
-    def _holding(self, image: Shape | Moved) -> set[int]:
+    def _holding(self, image: Moved) -> set[int]:
         """The states in whose cell the image lies, pushes included."""
         near = self._near(image.center.astype(float))
-        return {q for q, shape in near if included(image, self.eta, self.triple.norm, shape)}
+        return {q for q, shape in near if shape.holds(image, self.eta, self.triple.norm)}
 
     def _inside(self, h: Floats) -> bool:
         return any(shape.contains(exact(h)) for _, shape in self._near(h))

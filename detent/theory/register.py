@@ -19,7 +19,8 @@ from detent.automata.facts.definite_order import definite
 from detent.automata.machine import Semiautomaton
 from detent.automata.running import Ints
 from detent.errors import BudgetExceeded, InvalidInput
-from detent.theory.shapes import Box, Floats, Shape, exact
+from detent.theory.norms import Floats, exact
+from detent.theory.shapes import Box, Shape
 from detent.theory.triples import UNDEFINED, Affine, Triple
 
 LIMIT = 20_000

@@ -8,41 +8,67 @@ norm), so it has an exact answer: float64 decides where rounding could not matte
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from detent.automata.running import Bools
-from detent.errors import InvalidInput, unknown
+from detent.errors import InvalidInput
+from detent.theory.norms import Exact, Floats, Norm, exact, push, sphere, within
 
-Norm = Literal["inf", "2", "1"]
-NORMS: tuple[Norm, ...] = ("inf", "2", "1")
-Exact = NDArray[Any]
-"""An array of fractions."""
-Floats = NDArray[np.float64]
 SLACK = 1e-9
 """Relative; float64 errs by less than d 2^-52 in sums of d products, so this is ample up to a million numbers."""
 
 
-def exact(values: ArrayLike) -> Exact:
-    """The same numbers as fractions, nothing lost.
+class Shape(Protocol):
+    """A bounded convex set of hidden states."""
 
-    >>> exact([0.5, 2]).tolist()
-    [Fraction(1, 2), Fraction(2, 1)]
-    """
-    array = np.asarray(values)
-    made = np.empty(array.size, object)
-    made[:] = [value if isinstance(value, Fraction) else Fraction(value) for value in array.ravel().tolist()]
-    return made.reshape(array.shape)
+    @property
+    def center(self) -> Exact: ...
+
+    @property
+    def floats(self) -> tuple[Floats, Floats]:
+        """(the center, how far the shape reaches along every coordinate)."""
+
+    def below(self, G: Floats, levels: Exact, *, strict: bool = False) -> Bools:
+        """k: whether g . u <= level (< level if strict) for every point of the shape."""
+
+    def contains(self, u: Exact) -> bool: ...
+
+    def far_point(self, g: Exact) -> Exact:
+        """A point at which g . u is largest, or nearly so."""
+
+    def holds(self, image: Moved, eta: Fraction, norm: Norm) -> bool:
+        """Whether the image, pushed by at most eta, lies in the shape."""
+
+    def sample(self, generator: np.random.Generator, count: int) -> Floats:
+        """Points of the shape, many of them at its surface."""
 
 
-def check_norm(norm: str) -> None:
-    if norm not in NORMS:
-        raise unknown("norm", norm, NORMS)
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """The image of a shape under h -> A h + b."""
+
+    A: Floats
+    b: Floats
+    shape: Shape
+
+    @classmethod
+    def point(cls, at: Floats) -> Moved:
+        """A single point."""
+        return cls(np.eye(len(at)), np.zeros(len(at)), Ball(exact(at), Fraction(0)))
+
+    @cached_property
+    def center(self) -> Exact:
+        made = exact(self.b)
+        for i, row in enumerate(self.A):
+            some = np.flatnonzero(row)
+            made[i] += exact(row[some]) @ self.shape.center[some] if len(some) else 0
+        return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +103,15 @@ class Box:
     def far_point(self, g: Exact) -> Exact:
         """A point at which g . u is largest."""
         return self.center + np.sign(g) * self.radii
+
+    def holds(self, image: Moved, eta: Fraction, norm: Norm) -> bool:
+        """Whether the image, pushed by at most eta, lies in the box. A push reaches eta along a coordinate."""
+        if not self.contains(image.center):
+            return False
+        drive = exact(image.b)
+        return all(  # rows of A are directions without rounding
+            image.shape.below(side * image.A, side * (self.center - drive) + self.radii - eta).all() for side in (1, -1)
+        )
 
     def sample(self, generator: np.random.Generator, count: int) -> Floats:
         """Points of the shape, half of them corners."""
@@ -125,6 +160,15 @@ class Ball:
         """A point at which g . u is largest; in the Euclidean norm a rational one, nearly so."""
         return self.center + push(g, self.radius, self.norm)
 
+    def holds(self, image: Moved, eta: Fraction, norm: Norm) -> bool:
+        """Whether the image, pushed by at most eta, lies in the ball: only for points pushed in the ball's own norm."""
+        if not isinstance(image.shape, Ball) or norm != self.norm or image.shape.radius != 0:
+            raise InvalidInput(
+                f"a ball of norm {self.norm!r} is asked about points pushed in its own norm; got a "
+                f"{type(image.shape).__name__} pushed in norm {norm!r}: describe the cells by boxes."
+            )
+        return within(image.center - self.center, self.radius - eta, norm)
+
     def sample(self, generator: np.random.Generator, count: int) -> Floats:
         """Points of the shape, half of them on its surface."""
         drawn = sphere(generator, count, len(self.center), self.norm)
@@ -132,86 +176,9 @@ class Ball:
         return self.floats[0] + float(self.radius) * drawn
 
 
-@dataclass(frozen=True, eq=False)
-class Moved:
-    """The image of a shape under h -> A h + b."""
-
-    A: Floats
-    b: Floats
-    shape: Box | Ball
-
-    @cached_property
-    def center(self) -> Exact:
-        made = exact(self.b)
-        for i, row in enumerate(self.A):
-            some = np.flatnonzero(row)
-            made[i] += exact(row[some]) @ self.shape.center[some] if len(some) else 0
-        return made
-
-    def inside(self, box: Box, eta: Fraction) -> bool:
-        """Whether the image, pushed by at most eta, lies in the box: a push reaches eta along a coordinate."""
-        for side in (1, -1):  # rows of A are directions without rounding
-            levels = side * (box.center - exact(self.b)) + box.radii - eta
-            if not self.shape.below(side * self.A, levels).all():
-                return False
-        return True
-
-
-Shape = Box | Ball
-
-
-def _decided(room: Floats, size: Floats, levels: Exact, precisely: Any) -> Bools:
+def _decided(room: Floats, size: Floats, levels: Exact, precisely: Callable[[int], bool]) -> Bools:
     """Whether there is room: by its sign where rounding could not have turned it, else precisely."""
     answers: Bools = room > 0
     for i in np.flatnonzero(np.abs(room) <= SLACK * (1 + size + np.abs(levels.astype(float)))):
         answers[i] = precisely(int(i))
     return answers
-
-
-def within(u: Exact, radius: Fraction, norm: Norm) -> bool:
-    """||u|| <= radius."""
-    if radius < 0:
-        return False
-    if norm == "2":
-        return bool(u @ u <= radius**2)
-    return bool((abs(u).max() if norm == "inf" else abs(u).sum()) <= radius)
-
-
-def push(g: Exact, length: Fraction, norm: Norm) -> Exact:
-    """The vector of this length, or a hair less, that goes farthest in direction g."""
-    if norm == "inf":
-        return length * np.sign(g)
-    if norm == "1":
-        far = np.zeros_like(g)
-        at = int(np.argmax(abs(g)))
-        far[at] = length * np.sign(g[at])
-        return far
-    square = g @ g
-    if square == 0:
-        return g
-    root = Fraction(float(square) ** 0.5) * Fraction(1 + 2**40, 2**40)  # above the root, so the push is not too long
-    return g * (length / root)
-
-
-def sphere(generator: np.random.Generator, count: int, d: int, norm: Norm) -> Floats:
-    """Vectors of norm one: corners of the cube, points of the sphere, or of the cross polytope."""
-    if norm == "inf":
-        return generator.choice([-1.0, 1.0], (count, d))
-    drawn = generator.standard_normal((count, d))
-    lengths = np.linalg.norm(drawn, axis=1) if norm == "2" else np.abs(drawn).sum(1)
-    return drawn / lengths[:, None]
-
-
-def included(shape: Shape | Moved, eta: Fraction, norm: Norm, target: Shape) -> bool:
-    """Whether every point of the shape, pushed by at most eta, lies in the target. Exact in both directions."""
-    if not target.contains(shape.center):
-        return False
-    if isinstance(target, Box):
-        d = len(target.center)
-        return (shape if isinstance(shape, Moved) else Moved(np.eye(d), np.zeros(d), shape)).inside(target, eta)
-    if isinstance(shape, Ball) and norm == target.norm and (shape.radius == 0 or shape.norm == norm):
-        return within(shape.center - target.center, target.radius - shape.radius - eta, norm)
-    raise InvalidInput(
-        f"boxes hold any shape, and balls hold balls and points pushed in their own norm {target.norm!r}; got a "
-        f"{type(shape).__name__} pushed in norm {norm!r}: describe the cells by boxes."
-    )

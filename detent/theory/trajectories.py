@@ -17,7 +17,7 @@ import numpy as np
 
 from detent.automata.machine import Semiautomaton
 from detent.automata.running import Ints
-from detent.theory.shapes import Floats, Norm, sphere
+from detent.theory.norms import Floats, Norm, sphere
 from detent.theory.triples import Affine, Triple
 
 

@@ -18,7 +18,8 @@ import numpy as np
 
 from detent.automata.running import Ints
 from detent.errors import InvalidInput
-from detent.theory.shapes import Ball, Floats, Moved, Norm, Shape, check_norm, exact
+from detent.theory.norms import Floats, Norm, check_norm, exact
+from detent.theory.shapes import Moved, Shape
 
 UNDEFINED = -1
 """What a read-out tells where it is not defined."""
@@ -100,10 +101,10 @@ class Tables:
             at += d
         return list(product(*possible))
 
-    def image(self, symbol: int, shape: Shape) -> list[Ball]:
+    def image(self, symbol: int, shape: Shape) -> list[Moved]:
         """The points that the shape is sent to."""
         reached = {self.move(symbol, indices) for indices in self.touched(shape)}
-        return [Ball(exact(self.code(indices)), Fraction(0)) for indices in sorted(reached)]
+        return [Moved.point(self.code(indices)) for indices in sorted(reached)]
 
 
 def _beaten(shape: Shape, unit: Floats, k: int) -> bool:

@@ -11,8 +11,9 @@ import pytest
 from detent.automata import Semiautomaton, cyclic, factor, flip_flop, symmetric
 from detent.errors import InvalidConfig, InvalidInput
 from detent.theory.attractors import eta_0, from_factoring, from_logits, from_tables, logit_margin, one_hot, stacked
+from detent.theory.norms import NORMS, exact
 from detent.theory.realization import realizes
-from detent.theory.shapes import NORMS, Ball, Box, exact
+from detent.theory.shapes import Ball, Box
 from detent.theory.triples import Affine, Triple
 from tests.theory.machines import all_of, hold
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from detent.errors import InvalidInput, UnknownName
-from detent.theory.shapes import NORMS, Ball, Box, Moved, check_norm, exact, included, push, within
+from detent.theory.norms import NORMS, check_norm, exact, push, within
+from detent.theory.shapes import Ball, Box, Moved
 
 rng = np.random.default_rng(5)
 SHAPES = [Box(exact([0.5, -1, 2]), exact([1, 0.25, 0])), *(Ball(exact([0.5, -1, 2]), F(3, 4), norm) for norm in NORMS)]
@@ -49,13 +50,13 @@ def test_a_push_is_never_too_long(norm: str) -> None:
 def test_images_of_boxes_fit_exactly() -> None:
     A, b = np.array([[0.5, 0.25], [0.0, -0.5]]), np.array([1.0, 0.0])
     image = Moved(A, b, Box(exact([0, 0]), exact([1, 1])))
-    assert included(image, F(1, 4), "inf", Box(exact([1, 0]), exact([1, 0.75])))
-    assert not included(image, F(1, 4) + F(1, 10**20), "inf", Box(exact([1, 0]), exact([1, 0.75])))
-    assert not included(image, F(1, 8), "inf", Box(exact([5, 0]), exact([1, 0.75])))
+    assert Box(exact([1, 0]), exact([1, 0.75])).holds(image, F(1, 4), "inf")
+    assert not Box(exact([1, 0]), exact([1, 0.75])).holds(image, F(1, 4) + F(1, 10**20), "inf")
+    assert not Box(exact([5, 0]), exact([1, 0.75])).holds(image, F(1, 8), "inf")
 
 
 def test_refusals() -> None:
     with pytest.raises(UnknownName, match="unknown norm '3'"):
         check_norm("3")
-    with pytest.raises(InvalidInput, match="boxes hold any shape, and balls hold balls and points pushed in their own"):
-        included(Moved(np.eye(2), np.zeros(2), SHAPES[1]), F(1, 4), "2", Ball(exact([0.5, -1]), F(1), "2"))
+    with pytest.raises(InvalidInput, match="asked about points pushed in its own norm; got a Box pushed in norm '2'"):
+        Ball(exact([0.5, -1, 2]), F(1), "2").holds(Moved(np.eye(3), np.zeros(3), SHAPES[0]), F(1, 4), "2")

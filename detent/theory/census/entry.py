@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from detent.theory.shapes import Floats
+from detent.theory.norms import Floats
 
 Matrix = NDArray[Any]
 BranchName = Literal["rho = 1", "rho < 1"]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from detent.theory.census.entry import Draw, Drawn, Matrix
-from detent.theory.shapes import Floats
+from detent.theory.norms import Floats
 
 OPEN = 8.0
 """What comes before the sigmoid of a gate that is as open as can be."""

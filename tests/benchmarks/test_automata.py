@@ -1,0 +1,72 @@
+"""The machines' benchmark: others' answers are compared with ours first, and whoever is slower is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import __main__ as program
+from benchmarks import automata
+from benchmarks.harness import Report, Unequal
+from detent.automata import minimize, symmetric
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(3)
+
+
+def test_blowing_up_changes_no_response(rng: np.random.Generator) -> None:
+    small = automata.machine(rng, 12)
+    large = automata.blown_up(small, 3, rng)
+    words = rng.integers(0, small.n_symbols, (20, 30))
+    assert large.n_states == 3 * small.n_states
+    assert np.array_equal(large.respond(words), small.respond(words))
+    assert minimize(large) == small
+
+
+def test_all_cases_are_measured(rng: np.random.Generator) -> None:
+    report = Report(title="")
+    small = automata.machine(rng, 9)
+    large = automata.blown_up(small, 2, rng)
+    automata.minimising(report, large, rounds=1)
+    automata.comparing(report, small, large, rounds=1)
+    automata.running(report, small, rng.integers(0, 4, 50), rounds=1)
+    automata.reading(report, large, rounds=1)
+    automata.factoring(report, 1, {"S4": symmetric(4)})
+    everybody = ["automata-lib", "AALpy", "detent"]
+    assert [timing.method for timing in report.timings] == [*everybody * 3, "AALpy", "detent", "detent"]
+    assert len(report.checks) == 5
+    assert len(report.targets) == 6
+
+
+def test_a_wrong_answer_is_not_timed(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = automata.machine(rng, 9)
+    monkeypatch.setattr(automata, "minimize", lambda given: given)
+    large = automata.blown_up(small, 2, rng)
+    with pytest.raises(Unequal, match=f"minimise {large.n_states} states: detent does not give what it should"):
+        automata.minimising(Report(title=""), large, rounds=1)
+    monkeypatch.setattr(automata, "separating_word", lambda first, second: ("a",))
+    with pytest.raises(Unequal, match="detent does not give what it should"):
+        automata.comparing(Report(title=""), small, large, rounds=1)
+    monkeypatch.setattr(automata, "HEADS", {"S4": (24,)})
+    with pytest.raises(Unequal, match="factor S4: detent does not give what it should"):
+        automata.factoring(Report(title=""), 1, {"S4": symmetric(4)})
+
+
+def test_check_names_who_was_faster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for case in ("minimising", "comparing", "running", "factoring"):
+        monkeypatch.setattr(automata, case, lambda *_: None)
+
+    def slow(report: Report, *_: object) -> None:
+        report.record("read", {"AALpy": [1.0], "detent": [4.0]}, {"AALpy": 8, "detent": 8}, unit="bytes")
+        report.target("read", "detent", at_least=1, over="AALpy")
+
+    monkeypatch.setattr(automata, "reading", slow)
+    assert program.main(["automata", "--quick", "--check", "--reports", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert said == "benchmarks: missed: read, detent over AALpy: at least 1 wanted, 0.25 measured\n"

@@ -46,17 +46,19 @@ def _certified(path: Path) -> tuple[str, list[Row]]:
     return certificate.name, rows
 
 
-def _read_at(
-    content: dict[str, Any], layer: int, head: int, window: list[int]
-) -> tuple[str, list[float | None] | None]:
-    """(what is read at a window, the margins there); windows of several inputs have names of their own."""
-    inputs = content["layers"][layer]["inputs"]
-    newest = inputs[window[-1]]
-    if layer == 0 and len(window) == 1:
-        symbol = int(newest[0])
-        return content["symbols"][symbol], content["margins"]["logits"][layer][head][symbol]
-    names = ("-" if at < 0 else " ".join(map(str, inputs[at])) for at in window)
-    return " | ".join(names), None
+def _read_at(content: dict[str, Any], layer: int, head: int, window: list[int]) -> tuple[str, Margins]:
+    """(what is read at a window, the margins there, which are known by symbol and not by window)."""
+    names = ["-" if at < 0 else _name(content, layer, at) for at in window]
+    margins = content["margins"]["logits"][layer][head][window[-1]] if layer == 0 and len(window) == 1 else None
+    return " | ".join(names), margins
+
+
+def _name(content: dict[str, Any], layer: int, at: int) -> str:
+    """An input of a layer: the symbol, and above the first layer the indices of the heads below."""
+    below, *indices = content["layers"][layer]["inputs"][at]
+    if layer == 0:
+        return str(content["symbols"][below])
+    return f"{_name(content, layer - 1, below)} {''.join(map(str, indices))}"
 
 
 def _heads(path: Path) -> list[Row]:

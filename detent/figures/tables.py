@@ -9,6 +9,7 @@ uses, and is hatched.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from detent.figures.style import GREY, INK, PAGE, of_kind, sheet, styled
 from detent.records import Row
 
 SYMBOLS = 8
-"""Symbols of a head that are shown; a sentence says how many there are."""
+"""Symbols of a layer that are shown, or windows of symbols; a sentence says how many there are."""
 NAMED = 12
 """Indices that still have their numbers beside the matrix."""
 
@@ -34,30 +35,42 @@ def rows_of_machine(machine: Semiautomaton) -> list[Row]:
 
 @styled
 def paint(rows: Sequence[Row], title: str = "") -> Any:
-    """One row of squares per head."""
+    """One row of squares per head; every layer has symbols of its own."""
     found = of_kind(rows, "table", "layer", "head", "symbol", "table")
     heads = list(dict.fromkeys((row["layer"], row["head"]) for row in found))
-    symbols = list(dict.fromkeys(row["symbol"] for row in found))
-    shown = symbols[:SYMBOLS]
+    symbols: dict[int, list[str]] = {}
+    for row in found:
+        known = symbols.setdefault(row["layer"], [])
+        if row["symbol"] not in known:
+            known.append(row["symbol"])
+    columns = min(max(map(len, symbols.values())), SYMBOLS)
     most = max((m for row in found for m in (row.get("margins") or []) if m is not None), default=None)
-    square = min(1.45, (PAGE - 0.9) / len(shown))
-    figure = sheet(min(PAGE, max(square * len(shown) + 0.9, 2.6)), square * len(heads) + 0.75)
-    panels = figure.subplots(len(heads), len(shown), squeeze=False)
+    square = min(1.45, (PAGE - 0.9) / columns)
+    figure = sheet(min(PAGE, max(square * columns + 0.9, 2.6)), square * len(heads) + 0.75 + 0.2 * (len(symbols) - 1))
+    panels = figure.subplots(len(heads), columns, squeeze=False)
+    tables = {(row["layer"], row["head"], row["symbol"]): row for row in found}
     for line, (layer, head) in zip(panels, heads, strict=True):
-        for axes, symbol in zip(line, shown, strict=True):
-            own = [row for row in found if (row["layer"], row["head"], row["symbol"]) == (layer, head, symbol)]
-            axes.set_axis_off() if not own else _square(axes, own[0], most)
-        line[0].set_ylabel(_head_name(layer, head, heads), fontsize=7.5)
-    for axes, symbol in zip(panels[0], shown, strict=True):
-        axes.set_title(brief(symbol, 14), fontsize=8, parse_math=False)
-    said = [title] if title else []
-    if len(symbols) > SYMBOLS:
-        said.append(f"the first {SYMBOLS} of {len(symbols)} symbols")
-    if most is not None:
-        said.append(f"darkest mark: margin {most:.3g}")
-    figure.suptitle("; ".join(said), fontsize=8.5, parse_math=False)
+        for axes, symbol in zip_longest(line, symbols[layer][:columns]):
+            row = tables.get((layer, head, symbol))
+            axes.set_axis_off() if row is None else _square(axes, row, most)
+            if (layer, head) == next(one for one in heads if one[0] == layer) and symbol is not None:
+                axes.set_title(brief(symbol, 14), fontsize=8 if columns < 6 else 6, pad=3, parse_math=False)
+        line[0].set_ylabel(_head_name(layer, head, len(symbols)), fontsize=7)
+    figure.suptitle("; ".join(_said(title, symbols, most)), fontsize=8.5, parse_math=False)
     figure.supxlabel("from index k (column) to index j (row)", fontsize=7, color=GREY)
     return figure
+
+
+def _said(title: str, symbols: dict[int, list[str]], most: float | None) -> list[str]:
+    """What stands above: the title, what was left out, and what the darkest mark is."""
+    said = [title] if title else []
+    for layer, known in symbols.items():
+        if len(known) > SYMBOLS:
+            where = f" of layer {layer + 1}" if len(symbols) > 1 else ""
+            said.append(f"the first {SYMBOLS} of {len(known)} symbols{where}")
+    if most is not None:
+        said.append(f"darkest mark: margin {most:.3g}")
+    return said
 
 
 def matrix(table: Sequence[int], margins: Sequence[float | None] | None, most: float | None) -> Any:
@@ -89,5 +102,5 @@ def _square(axes: Any, row: Row, most: float | None) -> None:
         side.set(visible=True, color=INK, linewidth=0.5)
 
 
-def _head_name(layer: int, head: int, heads: Sequence[tuple[int, int]]) -> str:
-    return f"head {head + 1}" if len({layer for layer, _ in heads}) == 1 else f"layer {layer + 1}, head {head + 1}"
+def _head_name(layer: int, head: int, layers: int) -> str:
+    return f"head {head + 1}" if layers == 1 else f"layer {layer + 1}\nhead {head + 1}"

@@ -44,8 +44,12 @@ def test_panels_are_heads_by_symbols() -> None:
 
 
 def test_heads_of_layers_are_told_apart() -> None:
-    figure = tables.paint([*ROWS, {**ROWS[2], "layer": 1, "head": 0}])
-    assert "layer 2, head 1" in words(figure)
+    above = {"layer": 1, "head": 0, "symbol": "a | 01", "table": [0, 0], "margins": None}
+    figure = tables.paint([*ROWS, above])
+    assert "layer 2\nhead 1" in words(figure)
+    assert [axes.get_title() for axes in figure.axes if axes.get_title()] == ["a", "b", "a | 01"]
+    assert np.array_equal(np.argwhere(figure.axes[4].get_images()[0].get_array().filled(0)), [[0, 0], [0, 1]])
+    assert not figure.axes[5].axison
 
 
 def test_many_symbols_are_counted() -> None:

@@ -1,8 +1,9 @@
 """Figure `sweep`: accuracy against the length of words, a panel per task, a line per run.
 
 Rows are those of `detent sweep`: {"task", "cell", "seed", "learned", "certified", "bar", "longest", "failing_length",
-"accuracies": {length: share}}. A cross marks the failing length on the bar it fell below; a run that did not learn its
-task at all is dotted. An arrow to the right stands for a certificate: what lies beyond was proved, not swept.
+"accuracies": {length: share}}; the share is of words that are right throughout, or of answers to questions. A cross
+marks the failing length on the bar it fell below; a run that did not learn its task at all is dotted. An arrow to the
+right stands for a certificate: what lies beyond was proved, not swept.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from typing import Any
 from detent.figures.style import GREY, PAGE, in_order, model_style, of_kind, sheet, styled
 from detent.records import Row
 
-COLUMNS = 3
+ORDER = ("Z2", "Z16", "S3", "S4", "A5", "M11", "DFF5", "FF", "TSO3", "TSO4", "TSO5")
+"""Of the panels, as in the paper; other tasks follow as they come."""
 
 
 @styled
 def paint(rows: Sequence[Row]) -> Any:
-    """A panel for every task, in the order of the rows."""
+    """A panel for every task."""
     found = of_kind(rows, "sweep", "task", "cell", "seed", "longest", "failing_length", "accuracies")
-    tasks = list(dict.fromkeys(row["task"] for row in found))
-    columns = min(COLUMNS, len(tasks))
+    named = dict.fromkeys(row["task"] for row in found)
+    tasks = [*(name for name in ORDER if name in named), *(name for name in named if name not in ORDER)]
+    columns = min(3 if len(tasks) <= 6 else 4, len(tasks))
     lines = -(-len(tasks) // columns)
     figure = sheet(PAGE if columns > 1 else 0.6 * PAGE, 1.75 * lines + 0.75)
     panels = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True).ravel()
@@ -38,7 +41,7 @@ def paint(rows: Sequence[Row]) -> Any:
     for axes in panels[max(len(tasks) - columns, 0) : len(tasks)]:
         axes.tick_params(labelbottom=True)
         axes.set_xlabel("length of the words")
-    figure.supylabel("share that is right throughout", fontsize=8)
+    figure.supylabel("share that is right", fontsize=8)
     _key(figure, found)
     return figure
 

@@ -53,6 +53,11 @@ def test_a_run_that_learned_nothing_is_dotted_and_counted() -> None:
     assert "certified beyond" in said
 
 
+def test_panels_come_in_the_papers_order() -> None:
+    rows = [row(name, "nfsm", 42, None) for name in ("mine", "TSO3", "S4", "Z2")]
+    assert [axes.get_title(loc="left") for axes in sweep.paint(rows).axes[:4]] == ["Z2", "S4", "TSO3", "mine"]
+
+
 def test_one_task_has_room_for_its_key() -> None:
     assert nothing_sticks_out(sweep.paint(ROWS[:3]))
 

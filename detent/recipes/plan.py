@@ -14,7 +14,7 @@ from detent.training import Anchoring, Settings
 
 ARMS = {
     "default": "codes found in the transitions that the training stream shows, taught, then released",
-    "anchored": "codes computed from the target machine, taught, then released",
+    "anchored": "codes computed from the target machine, or registers that the task names, taught, then released",
     "paper": "the paper's recipe and nothing else",
 }
 RELEASE = Settings(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +16,14 @@ from detent.recipes import Plan, Run, train
 from detent.recipes.folder import load
 from detent.recipes.free_stories import learn_freely
 from detent.recipes.networks import judged, network
+from detent.recipes.plan import RELEASE
 from detent.recipes.stacks import fitted
 from detent.recipes.story_campaign import report
 from detent.recipes.story_stream import stream_rows
 from detent.recipes.texts import tell, text_machine
 from detent.runtime import load as load_machine
 from detent.tasks import task
-from detent.training import Settings
+from detent.training import Anchoring, Settings
 
 
 @pytest.fixture(scope="module")
@@ -136,3 +138,29 @@ def test_the_free_recipe_says_how_far_it_got() -> None:
     assert (row["recipe"], row["certified"], row["steps"]) == ("paper", False, 1)
     assert row["loss"] > 0
     assert 0 <= row["first_error"] <= 16
+
+
+class Died(Exception):
+    pass
+
+
+@pytest.mark.parametrize("row", [3, 6])
+def test_a_stack_that_died_goes_on_to_the_same_weights(row: int, tmp_path: Path) -> None:
+    """Once while it is taught, once after it was released."""
+    plan = Plan(
+        task="TSO2", width=16, restarts=0, anchoring=Anchoring(longest=20, check_every=5),
+        release=replace(RELEASE, steps=4, check_every=2, check_words=4),
+    )  # fmt: skip
+    rows: list[object] = []
+
+    def die(said: object) -> None:
+        rows.append(said)
+        if len(rows) == row:
+            raise Died
+
+    with pytest.raises(Died):
+        train(plan, die, out=tmp_path / "run", keep_every=0.0)
+    again, whole = train(plan, out=tmp_path / "run"), train(plan)
+    assert again.extracted.weights == whole.extracted.weights
+    assert again.history == whole.history
+    assert len(whole.history) == 6

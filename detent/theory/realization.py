@@ -56,7 +56,13 @@ class _Check:
     def __init__(self, triple: Triple, automaton: Semiautomaton, eta: Fraction) -> None:
         self.triple, self.automaton, self.eta = triple, automaton, eta
         self.cells = triple.cells(eta)
-        centers, reaches = zip(*(shape.floats for _, shape in self._shapes()), strict=True)
+        if len(self.cells) != automaton.n_states or not all(self.cells):
+            sizes = [len(shapes) for shapes in self.cells]
+            raise InvalidInput(
+                f"each of the {automaton.n_states} states has a cell of at least one shape; got {sizes}."
+            )
+        self.shapes = [(q, shape) for q, shapes in enumerate(self.cells) for shape in shapes]
+        centers, reaches = zip(*(shape.floats for _, shape in self.shapes), strict=True)
         self.centers, self.reaches = np.array(centers), np.array(reaches) + SLACK
         self.against: dict[str, Witness] = {}
         self.open: set[str] = set()
@@ -70,7 +76,7 @@ class _Check:
         return Finding("R1", "proved")
 
     def decide(self, step: Affine | Tables) -> tuple[Finding, Finding]:
-        for q, shape in self._shapes():
+        for q, shape in self.shapes:
             if self.triple.readout.on(shape) != q:
                 self._blame("R3", self._points(q, shape), lambda point: point.read != point.state)
             for x, successor in enumerate(self.automaton.tables[:, q]):
@@ -84,10 +90,11 @@ class _Check:
 
     def sample(self, count: int, generator: np.random.Generator) -> tuple[Finding, Finding]:
         self.open = {"R2", "R3"}
-        shapes, A, d = list(self._shapes()), self.automaton.n_symbols, self.triple.codes.shape[1]
-        each = max(1, count // (len(shapes) * A))
-        for (q, shape), x in product(shapes, range(A)):
-            pushes = float(self.eta) * sphere(generator, each, d, self.triple.norm)
+        A, d = self.automaton.n_symbols, self.triple.codes.shape[1]
+        each = max(1, count // (len(self.shapes) * A))
+        eta = float(self.eta) * (1 - SLACK)  # rounding alone must not refute anything
+        for (q, shape), x in product(self.shapes, range(A)):
+            pushes = eta * sphere(generator, each, d, self.triple.norm)
             for u, e in zip(shape.sample(generator, each), pushes, strict=True):
                 tried = self._step(q, x, exact(u), exact(e))
                 if not self._inside(tried.lands):
@@ -107,13 +114,9 @@ class _Check:
             self.open.add(condition)
             self.against.update((condition, tried) for tried in islice(filter(wrong, tries), 1))
 
-    def _shapes(self) -> Iterator[tuple[int, Shape]]:
-        return ((q, shape) for q, shapes in enumerate(self.cells) for shape in shapes)
-
     def _near(self, h: Floats) -> list[tuple[int, Shape]]:
         """The shapes that might contain a point."""
-        listed = list(self._shapes())
-        return [listed[i] for i in np.flatnonzero((np.abs(self.centers - h) <= self.reaches).all(1))]
+        return [self.shapes[i] for i in np.flatnonzero((np.abs(self.centers - h) <= self.reaches).all(1))]
 
     def _holding(self, image: Moved) -> set[int]:
         """The states in whose cell the image lies, pushes included."""

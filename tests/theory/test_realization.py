@@ -171,6 +171,12 @@ def test_refusals() -> None:
         from_logits(np.zeros((1, 3, 3)), states=4)
 
 
+def test_every_state_needs_a_cell() -> None:
+    bare = replace(one_hot(hold()), cells=lambda eta: [[Ball(exact([1, 0]), eta, "inf")], []])
+    with pytest.raises(InvalidInput, match=r"each of the 2 states has a cell of at least one shape; got \[1, 0\]"):
+        realizes(bare, hold(), 0.1)
+
+
 def test_a_factoring_that_does_not_follow_is_refused() -> None:
     machine = cyclic(4)
     halves = from_tables((2, 2), [np.array([[0, 1], [1, 0], [0, 1], [1, 0]])] * 2, [(0, 0), (1, 0), (0, 1), (1, 1)])

@@ -98,6 +98,7 @@ def unequal_times(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, 
     monkeypatch.setattr(walltime, "agree", lambda report, model: None)
     monkeypatch.setattr(walltime, "measure", pretended(seconds))
     monkeypatch.setattr(walltime, "ROWS", tmp_path / "walltime.jsonl")
+    monkeypatch.setattr(walltime, "MINUTES", 1e9)
     return seconds
 
 
@@ -114,6 +115,13 @@ def test_check_names_what_was_missed(
     assert "missed: L=64, d=16, NFSM over Mamba-, the next best: at least 1 wanted, 0.5 measured" in said
     assert "L=1024, d=64, NFSM over PD-SSM: at least 2 wanted, 1.5 measured" in said
     assert "loop" not in said
+
+
+def test_where_another_is_faster_the_product_of_the_logits_is_told(unequal_times: dict[str, float]) -> None:
+    unequal_times["Mamba-"] = 0.5
+    report = walltime.run(quick=True)
+    assert len(report.notes) == 3
+    assert report.notes[-1].startswith("L=1024, d=64: Mamba- takes 512 s, the NFSM 1.02e+03 s; the bare product")
 
 
 @pytest.mark.usefixtures("unequal_times")
@@ -140,3 +148,17 @@ def test_chunks_where_memory_asks_for_it_and_no_further_than_there_is_any(monkey
     monkeypatch.setattr(walltime, "available_bytes", lambda: 1 << 40)
     rows = walltime.sweep_lengths(report, [64, 128, 256, 512], 0)
     assert {row["L"]: row["chunked"] for row in rows} == {64: False, 128: False, 256: True, 512: True}
+
+
+def test_what_would_end_too_late_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walltime, "measure", pretended(GOOD))
+    monkeypatch.setattr(walltime.time, "perf_counter", lambda: 0.0)
+    report = Report(title="")
+    step = sum(GOOD.values())
+    rows = walltime.sweep_lengths(report, [64, 128, 256], 0, deadline=200 * step)
+    rows += walltime.sweep_sizes(report, [2, 4, 16], 10, deadline=50 * step)
+    assert {(row["L"], row["d"]) for row in rows} == {(64, 16), (128, 16), (10, 2), (10, 4)}
+    assert report.notes == [
+        "L=256 was not measured: it takes about 1984 s, and 1550 s were left.",
+        "d=16 was not measured: it takes about 1240 s, and 388 s were left.",
+    ]

@@ -1,0 +1,35 @@
+"""What is kept in `results/` holds: every certificate is valid, and stands in a row under its own hash."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from detent import records
+from detent.certification import check
+
+RESULTS = Path(__file__).parents[1] / "results"
+CERTIFICATES = sorted((RESULTS / "certificates").glob("*.json"))
+PAPER = ("Z2", "Z16", "S3", "S4", "A5", "M11", "DFF5", "FF")
+
+
+@pytest.mark.parametrize("path", CERTIFICATES, ids=lambda path: path.stem)
+def test_a_kept_certificate_is_valid_and_in_the_rows(path: Path) -> None:
+    assert check(path)
+    name, seed = path.stem.split("-")
+    rows = records.read(RESULTS / ("tso.jsonl" if name.startswith("TSO") else "training.jsonl"))
+    hashes = {row.get("certificate") for row in rows if row["task"] == name and row["seed"] == int(seed)}
+    assert json.loads(path.read_text(encoding="utf-8"))["sha256"] in hashes
+
+
+def test_every_task_of_the_paper_has_one() -> None:
+    names = {path.stem.split("-")[0] for path in CERTIFICATES}
+    assert names == {*PAPER, "TSO3", "TSO4", "TSO5"}
+
+
+def test_five_seeds_of_every_algebraic_task() -> None:
+    rows = [row for row in records.read(RESULTS / "training.jsonl") if row["certified"]]
+    for name in PAPER:
+        assert {row["seed"] for row in rows if row["task"] == name and row["heads_given"] is None} == {*range(42, 47)}

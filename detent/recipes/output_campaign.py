@@ -34,7 +34,7 @@ def kinds() -> Iterator[tuple[str, Moore]]:
         yield f"{name} in two colours", coloured(name)
     for n in (10, 30):
         yield f"random, {n} states, one says yes", random_machine(n, 2, 42, rare=True)
-    for n in (4, 8, 12):
+    for n in (4, 8, 12, 16):
         yield f"lock of {n} symbols", lock(n)
 
 

@@ -11,10 +11,9 @@ has no tables to read out, so nothing here ends in a certificate.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,87 +24,23 @@ from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 
 from detent import records
-from detent.errors import BrokenFile, InvalidConfig, unknown
+from detent.errors import BrokenFile, InvalidConfig
 from detent.models import Backbone
-from detent.recipes.cells import BASELINES, Size, network
+from detent.recipes.baseline_plan import BaselinePlan as BaselinePlan
+from detent.recipes.cells import network
 from detent.recipes.folder import CHECKPOINT, CONFIG, HISTORY, WEIGHTS, history_of
+from detent.recipes.interrupts import patience
 from detent.tasks import task
 from detent.training import Settings, Tracking, checkpoint
 
 GOOD, LEARNED = 0.99, 0.9
 """Sequence accuracy of a check that counts towards stopping, and of a run that has learned."""
+EVERY = 60.0
+"""Seconds after which a run is put down between two checks."""
 SHORTEST = 8
 """Length of the first words where lengths grow."""
 
 Watcher = Callable[[dict[str, Any]], None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class BaselinePlan:
-    """How a baseline is trained on a task."""
-
-    task: str
-    cell: str
-    seed: int
-    recipe: str
-    """The name that stood for the numbers below."""
-    size: Size
-    settings: Settings
-    checks: int
-    """Consecutive good checks after which training stops."""
-    growing: bool = False
-    """Whether words are only as long as twice the mean first error asks for: what follows is muted anyway."""
-
-    def __post_init__(self) -> None:
-        if self.cell not in BASELINES:
-            raise unknown("baseline", self.cell, BASELINES)
-        if self.checks < 1:
-            raise InvalidConfig(f"checks must be at least 1; got {self.checks}.")
-
-    @classmethod
-    def named(cls, task: str, cell: str, *, recipe: str = "cpu", seed: int = 42) -> BaselinePlan:
-        """The plan that a recipe's name stands for."""
-        if recipe not in RECIPES:
-            raise unknown("recipe of a baseline", recipe, RECIPES)
-        return RECIPES[recipe](task, cell, seed)
-
-    def save(self, path: Path) -> None:
-        records.write_atomically(path, json.dumps(asdict(self), indent=2) + "\n")
-
-    @classmethod
-    def load(cls, path: Path) -> BaselinePlan:
-        """What `save` wrote."""
-        try:
-            read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            return cls(**{**read, "size": Size(**read["size"]), "settings": Settings(**read["settings"])})
-        except OSError as error:
-            raise BrokenFile(path, f"cannot be read ({error.strerror})") from None
-        except (ValueError, TypeError, KeyError, LookupError) as error:
-            raise BrokenFile(path, f"this is not the plan of a baseline's run ({error})") from None
-
-
-def _cpu(name: str, cell: str, seed: int) -> BaselinePlan:
-    """Two layers of width 32, no dropout, 1000 steps at most: about a minute of one core."""
-    return BaselinePlan(
-        task=name, cell=cell, seed=seed, recipe="cpu",
-        size=Size(layers=2, width=32, channels=32, states=8, dropout=0.0),
-        settings=Settings(batch=32, length=64, rate=5e-3, last_rate=5e-4, steps=1_000, check_words=128), checks=3,
-        growing=task(name).question is None,
-    )  # fmt: skip
-
-
-def _paper(name: str, cell: str, seed: int) -> BaselinePlan:
-    """The paper's: four layers of 256 channels in a backbone of width 128."""
-    asks = task(name).question is not None
-    return BaselinePlan(
-        task=name, cell=cell, seed=seed, recipe="paper", size=Size(layers=4, width=128, channels=256, states=16),
-        settings=Settings(
-            batch=64 if asks else 256, length=256 if asks else 64, check_words=128 if name == "M11" else 512
-        ), checks=40,
-    )  # fmt: skip
-
-
-RECIPES: dict[str, Callable[[str, str, int], BaselinePlan]] = {"cpu": _cpu, "paper": _paper}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,15 +70,22 @@ def train(plan: BaselinePlan, folder: Path, watch: Watcher | None = None, *, unt
         model = network(plan.cell, plan.size, speaker, weights)
         phase = Tracking(model, speaker, plan.settings, np.random.default_rng(plan.seed))
         kept = _Kept.resume(folder, phase)
-        while not kept.done(plan) and phase.steps < (until or plan.settings.steps):
-            begun = time.perf_counter()
-            phase.settings = _at_length(plan, phase.reached)
-            phase.step()
-            kept.seconds += time.perf_counter() - begun
-            if phase.steps % plan.settings.check_every == 0 or phase.steps == plan.settings.steps:
-                row = kept.check(phase, plan, folder)
-                if watch is not None:
-                    watch(row)
+        with patience() as stop:
+            while not (kept.done(plan) or stop()) and phase.steps < (until or plan.settings.steps):
+                begun = time.perf_counter()
+                phase.settings = _at_length(plan, phase.reached)
+                phase.step()
+                kept.seconds += time.perf_counter() - begun
+                if phase.steps % plan.settings.check_every == 0 or phase.steps == plan.settings.steps:
+                    row = kept.check(phase, plan, folder)
+                    if watch is not None:
+                        watch(row)
+                elif time.monotonic() - kept.last > EVERY:
+                    kept.put_down(phase, folder)
+            if phase.steps > kept.steps:
+                kept.put_down(phase, folder)
+            if stop():
+                raise KeyboardInterrupt
     return Outcome(
         plan=plan, accuracy=kept.best, first_error=phase.reached, steps=phase.steps, seconds=kept.seconds
     )  # fmt: skip
@@ -186,6 +128,8 @@ class _Kept:
     good: int = 0
     best: float = 0.0
     seconds: float = 0.0
+    last: float = field(default_factory=time.monotonic)
+    """When it was put down."""
 
     def done(self, plan: BaselinePlan) -> bool:
         return self.good >= plan.checks or self.steps >= plan.settings.steps
@@ -199,15 +143,21 @@ class _Kept:
             weights = {name: tensor.detach().contiguous() for name, tensor in phase.model.state_dict().items()}
             records.write_atomically(folder / WEIGHTS, to_bytes(weights))
         self.good = self.good + 1 if accuracy >= GOOD else 0
-        self.best, self.steps, self.reached = max(self.best, accuracy), phase.steps, phase.reached
+        self.best = max(self.best, accuracy)
         self.seconds += time.perf_counter() - begun
         row = {
             "phase": "tracking", "step": phase.steps, "loss": phase.loss, "first_error": phase.reached,
             "accuracy": accuracy, "length": trained_at, "seconds": round(self.seconds, 3),
         }  # fmt: skip
         records.append(folder / HISTORY, row)
-        checkpoint.save(folder / CHECKPOINT, phase.model, phase.optimizer, phase.generator, asdict(self))
+        self.put_down(phase, folder)
         return row
+
+    def put_down(self, phase: Tracking, folder: Path) -> None:
+        """Write everything that the next step depends on."""
+        self.steps, self.reached, self.last = phase.steps, phase.reached, time.monotonic()
+        counters = {name: getattr(self, name) for name in ("steps", "reached", "good", "best", "seconds")}
+        checkpoint.save(folder / CHECKPOINT, phase.model, phase.optimizer, phase.generator, counters)
 
     @classmethod
     def resume(cls, folder: Path, phase: Tracking) -> _Kept:
@@ -216,7 +166,8 @@ class _Kept:
             return cls()
         kept = cls(**checkpoint.load(folder / CHECKPOINT, phase.model, phase.optimizer, phase.generator))
         phase.steps, phase.reached = kept.steps, kept.reached
-        history_of(folder, sum(row["step"] <= kept.steps for row in records.read(folder / HISTORY)))
+        if (folder / HISTORY).exists():
+            history_of(folder, sum(row["step"] <= kept.steps for row in records.read(folder / HISTORY)))
         return kept
 
 

@@ -1,0 +1,83 @@
+"""How a baseline is trained on a task, written down; and the two ways that have a name, `cpu` and `paper`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from detent import records
+from detent.errors import BrokenFile, InvalidConfig, unknown
+from detent.recipes.cells import BASELINES, Size
+from detent.tasks import task
+from detent.training import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselinePlan:
+    """How a baseline is trained on a task."""
+
+    task: str
+    cell: str
+    seed: int
+    recipe: str
+    """The name that stood for the numbers below."""
+    size: Size
+    settings: Settings
+    checks: int
+    """Consecutive good checks after which training stops."""
+    growing: bool = False
+    """Whether words are only as long as twice the mean first error asks for: what follows is muted anyway."""
+
+    def __post_init__(self) -> None:
+        if self.cell not in BASELINES:
+            raise unknown("baseline", self.cell, BASELINES)
+        if self.checks < 1:
+            raise InvalidConfig(f"checks must be at least 1; got {self.checks}.")
+
+    @classmethod
+    def named(cls, task: str, cell: str, *, recipe: str = "cpu", seed: int = 42) -> BaselinePlan:
+        """The plan that a recipe's name stands for."""
+        if recipe not in RECIPES:
+            raise unknown("recipe of a baseline", recipe, RECIPES)
+        return RECIPES[recipe](task, cell, seed)
+
+    def save(self, path: Path) -> None:
+        records.write_atomically(path, json.dumps(asdict(self), indent=2) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> BaselinePlan:
+        """What `save` wrote."""
+        try:
+            read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            return cls(**{**read, "size": Size(**read["size"]), "settings": Settings(**read["settings"])})
+        except OSError as error:
+            raise BrokenFile(path, f"cannot be read ({error.strerror})") from None
+        except (ValueError, TypeError, KeyError, LookupError) as error:
+            raise BrokenFile(path, f"this is not the plan of a baseline's run ({error})") from None
+
+
+def _cpu(name: str, cell: str, seed: int) -> BaselinePlan:
+    """Two layers of width 32, no dropout, 1000 steps at most: about a minute of one core."""
+    return BaselinePlan(
+        task=name, cell=cell, seed=seed, recipe="cpu",
+        size=Size(layers=2, width=32, channels=32, states=8, dropout=0.0),
+        settings=Settings(batch=32, length=64, rate=5e-3, last_rate=5e-4, steps=1_000, check_words=128), checks=3,
+        growing=task(name).question is None,
+    )  # fmt: skip
+
+
+def _paper(name: str, cell: str, seed: int) -> BaselinePlan:
+    """The paper's: four layers of 256 channels in a backbone of width 128."""
+    asks = task(name).question is not None
+    return BaselinePlan(
+        task=name, cell=cell, seed=seed, recipe="paper", size=Size(layers=4, width=128, channels=256, states=16),
+        settings=Settings(
+            batch=64 if asks else 256, length=256 if asks else 64, check_words=128 if name == "M11" else 512
+        ), checks=40,
+    )  # fmt: skip
+
+
+RECIPES: dict[str, Callable[[str, str, int], BaselinePlan]] = {"cpu": _cpu, "paper": _paper}

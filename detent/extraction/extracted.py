@@ -173,7 +173,7 @@ class Extracted:
         """Write the standalone machine: .json for people, .detent for programs, .dot without heads."""
         self.standalone.save(path)
 
-    def describe(self, registers: Mapping[str, Sequence[int]] | None = None) -> str:
+    def describe(self, registers: Mapping[str, Sequence[int] | Ints] | None = None) -> str:
         """What was found, in words; `registers` are values that a person knows of every label, by name."""
         from detent.extraction.invariants import sentences
 

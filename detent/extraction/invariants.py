@@ -30,7 +30,7 @@ Invariant = tuple[str, Ints]
 """A name, and a value for every label or configuration, -1 where it has none."""
 
 
-def sentences(found: Extracted, registers: Mapping[str, Sequence[int]]) -> Iterator[str]:
+def sentences(found: Extracted, registers: Mapping[str, Sequence[int] | Ints]) -> Iterator[str]:
     """What was found in a model, and one sentence for every head."""
     yield (
         f"{len(found.symbols)} symbols, {found.joint_indices:,} joint indices, {len(found.reached):,} of them reached"
@@ -107,7 +107,7 @@ def _residues(found: Extracted, labels: Ints) -> Iterator[Invariant]:
                 yield ("the parity" if k == 2 else f"the residue mod {k}"), np.arange(n) % k
 
 
-def _given(found: Extracted, registers: Mapping[str, Sequence[int]]) -> Iterator[Invariant]:
+def _given(found: Extracted, registers: Mapping[str, Sequence[int] | Ints]) -> Iterator[Invariant]:
     for name, values in registers.items():
         if len(values) != len(found.outputs):
             raise InvalidInput(f"register {name!r} has {len(values)} values; wanted one for each of the "

@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 NATIVE := $(wildcard detent/native/*.cpp detent/native/*.hpp)
 
-.PHONY: help install demo test test-slow lint format clean
+.PHONY: help install demo test test-slow lint format docs wheel-check clean
 
 help:
 	@echo "make install    set up .venv with everything locked in constraints.txt"
@@ -12,6 +12,8 @@ help:
 	@echo "make test       run the quick tests (a few minutes)"
 	@echo "make test-slow  run the long tests as well"
 	@echo "make lint       ruff and mypy"
+	@echo "make docs       build the pages in docs/ as HTML, into build/site"
+	@echo "make wheel-check  build an sdist and a wheel, install them elsewhere, use them"
 	@echo "make format     let ruff rewrite what it can"
 	@echo "make clean      remove .venv and everything that was built"
 
@@ -37,6 +39,13 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: install
+	$(BIN)/python docs/pages.py build/site
+
+wheel-check: install
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt build
+	$(BIN)/python -m tests.packaging.wheel_check
 
 format: install
 	$(BIN)/ruff check --fix .

@@ -117,11 +117,24 @@ def test_check_names_what_was_missed(
     assert "loop" not in said
 
 
-def test_where_another_is_faster_the_product_of_the_logits_is_told(unequal_times: dict[str, float]) -> None:
+def test_where_another_is_faster_it_is_said_what_logits_cost(
+    unequal_times: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walltime, "training_step", lambda layer, x: None)
+    monkeypatch.setattr(walltime, "product_of_logits", lambda length, d: length * d)
     unequal_times["Mamba-"] = 0.5
     report = walltime.run(quick=True)
-    assert len(report.notes) == 3
-    assert report.notes[-1].startswith("L=1024, d=64: Mamba- takes 512 s, the NFSM 1.02e+03 s; the bare product")
+    slow = "L=1024, d={d}: Mamba- takes 512 s, the NFSM 1.02e+03 s; "
+    bare = "torch's bare matrix product of 256 inputs with d x d logits takes {seconds} s"
+    costs = {4: "4.1e+03", 16: "1.64e+04", 64: "6.55e+04"}
+    assert sorted(report.notes) == sorted((slow + bare).format(d=d, seconds=costs[d]) for d in costs)
+    unequal_times.update({"Mamba-": 1.25, "PD-SSM": 1.5})
+    notes = walltime.run(quick=True).notes
+    assert [note for note in notes if "d=64: the NFSM with logits mixed from 16 matrices, as PD-SSM mixes" in note]
+
+
+def test_the_product_of_the_logits_is_timed() -> None:
+    assert walltime.product_of_logits(64, 2, sample=512) > 0
 
 
 @pytest.mark.usefixtures("unequal_times")

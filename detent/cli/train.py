@@ -21,7 +21,9 @@ def train(
     name: Annotated[str, typer.Argument(metavar="TASK|FILE", help="A task, or a machine file.")],
     seed: Annotated[int, typer.Option(help="Names the words, the initial weights and the noise.")] = 42,
     cell: Annotated[str, typer.Option(help="nfsm, or a baseline: mamba, aussm, pdssm, bmru.")] = "nfsm",
-    recipe: Annotated[str, typer.Option(help="default, anchored or paper; of a baseline cpu or paper.")] = "default",
+    recipe: Annotated[
+        str, typer.Option(help="default, anchored or paper; of a baseline cpu, cpu-long or paper.")
+    ] = "default",
     supervise: Annotated[
         str, typer.Option(help="What is told at every symbol: the states of the machine, or its outputs.")
     ] = "states",

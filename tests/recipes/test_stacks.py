@@ -144,13 +144,20 @@ class Died(Exception):
     pass
 
 
+HASTY = Plan(
+    task="TSO2", width=16, restarts=0, anchoring=Anchoring(longest=20, check_every=5),
+    release=replace(RELEASE, steps=4, check_every=2, check_words=4),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> Run:
+    return train(HASTY)
+
+
 @pytest.mark.parametrize("row", [3, 6])
-def test_a_stack_that_died_goes_on_to_the_same_weights(row: int, tmp_path: Path) -> None:
+def test_a_stack_that_died_goes_on_to_the_same_weights(row: int, undisturbed: Run, tmp_path: Path) -> None:
     """Once while it is taught, once after it was released."""
-    plan = Plan(
-        task="TSO2", width=16, restarts=0, anchoring=Anchoring(longest=20, check_every=5),
-        release=replace(RELEASE, steps=4, check_every=2, check_words=4),
-    )  # fmt: skip
     rows: list[object] = []
 
     def die(said: object) -> None:
@@ -159,8 +166,8 @@ def test_a_stack_that_died_goes_on_to_the_same_weights(row: int, tmp_path: Path)
             raise Died
 
     with pytest.raises(Died):
-        train(plan, die, out=tmp_path / "run", keep_every=0.0)
-    again, whole = train(plan, out=tmp_path / "run"), train(plan)
-    assert again.extracted.weights == whole.extracted.weights
-    assert again.history == whole.history
-    assert len(whole.history) == 6
+        train(HASTY, die, out=tmp_path / "run", keep_every=0.0)
+    again = train(HASTY, out=tmp_path / "run")
+    assert again.extracted.weights == undisturbed.extracted.weights
+    assert again.history == undisturbed.history
+    assert len(again.history) == 6

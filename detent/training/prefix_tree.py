@@ -18,8 +18,8 @@ class PrefixTree:
 
     def __init__(self, symbols: int) -> None:
         self.symbols, self.words = symbols, 0
-        self.next = [NOTHING] * symbols
-        """next[q * A + a]: the node after node q when symbol a is read."""
+        self.next: list[dict[int, int]] = [{}]
+        """next[q][a]: the node after node q when symbol a is read."""
         self.output = [NOTHING]
         self.visits = [0]
         """How many words go through a node."""
@@ -29,16 +29,15 @@ class PrefixTree:
 
     def add(self, inputs: Ints, outputs: Ints) -> None:
         """Take in words and what was put out at each of their symbols (B L each)."""
-        A, following, output, visits = self.symbols, self.next, self.output, self.visits
+        following, output, visits = self.next, self.output, self.visits
         for word, said in zip(inputs.tolist(), outputs.tolist(), strict=True):
             node = 0
             visits[0] += 1
             for symbol, heard in zip(word, said, strict=True):
-                place = node * A + symbol
-                node = following[place]
-                if node == NOTHING:
-                    node = following[place] = len(output)
-                    following.extend([NOTHING] * A)
+                moves = following[node]
+                node = moves.setdefault(symbol, len(output))
+                if node == len(output):
+                    following.append({})
                     output.append(heard)
                     visits.append(0)
                 elif output[node] != heard:

@@ -49,63 +49,79 @@ class _Merging:
 
     def __init__(self, tree: PrefixTree, most: int, effort: int) -> None:
         self.A, self.visits, self.most, self.effort = tree.symbols, tree.visits, most, effort
-        self.next, self.output = list(tree.next), list(tree.output)
+        self.next, self.output = [dict(moves) for moves in tree.next], list(tree.output)
         self.states, self.number = [0], {0: 0}
 
     def run(self) -> Merged | None:
         while (place := self._fringe()) is not None:
-            child = self.next[place]
-            scores = [self._try(place, child, state) for state in self.states]
+            scores = [self._try(place, state) for state in self.states]
             best = max(range(len(scores)), key=scores.__getitem__)
+            child = self.next[place[0]][place[1]]
             if scores[best] >= 0:
-                self.next[place] = self.states[best]
-                self._fold(self.states[best], child, [])
+                self.next[place[0]][place[1]] = self.states[best]
+                self._fold(self.states[best], child, _Undo())
             else:
                 self.number[child] = len(self.states)
                 self.states.append(child)
             if len(self.states) > self.most or self.effort < 0:
                 return None
-        moves = [[self.number.get(to, NOTHING) for to in self.next[q * self.A : (q + 1) * self.A]] for q in self.states]
-        return Merged(np.array(moves).T, np.array([self.output[q] for q in self.states]))
+        moves = np.full((self.A, len(self.states)), NOTHING)
+        for q, node in enumerate(self.states):
+            for symbol, to in self.next[node].items():
+                moves[symbol, q] = self.number[to]
+        return Merged(moves, np.array([self.output[node] for node in self.states]))
 
-    def _fringe(self) -> int | None:
-        """Where the most visited child hangs that is no state yet."""
-        places = (q * self.A + a for q in self.states for a in range(self.A))
-        blue = [place for place in places if self.next[place] != NOTHING and self.next[place] not in self.number]
-        return max(blue, key=lambda place: self.visits[self.next[place]], default=None)
+    def _fringe(self) -> tuple[int, int] | None:
+        """The state and the symbol where the most visited child hangs that is no state yet."""
+        moves = ((q, symbol, to) for q in self.states for symbol, to in sorted(self.next[q].items()))
+        blue = [(self.visits[to], q, symbol) for q, symbol, to in moves if to not in self.number]
+        if not blue:
+            return None
+        _, q, symbol = max(blue, key=lambda child: child[0])
+        return q, symbol
 
-    def _try(self, place: int, child: int, state: int) -> int:
+    def _try(self, place: tuple[int, int], state: int) -> int:
         """In how many outputs a child agrees with a state, and all that follows; -1 when it contradicts."""
-        undo: list[tuple[list[int], int]] = []
-        self.next[place] = state
+        parent, symbol = place
+        child, undo = self.next[parent][symbol], _Undo()
+        self.next[parent][symbol] = state
         score = self._fold(state, child, undo)
-        for held, at in undo:
-            held[at] = NOTHING
-        self.next[place] = child
+        for moves, added in undo.moves:
+            del moves[added]
+        for node in undo.outputs:
+            self.output[node] = NOTHING
+        self.next[parent][symbol] = child
         return score
 
-    def _fold(self, state: int, child: int, undo: list[tuple[list[int], int]]) -> int:
+    def _fold(self, state: int, child: int, undo: _Undo) -> int:
         """Lay the tree below a child over what follows a state; what was added is noted."""
-        following, output, A = self.next, self.output, self.A
+        following, output = self.next, self.output
         pairs, agreed = [(state, child)], 0
         while pairs:
             one, other = pairs.pop()
             heard = output[other]
             if output[one] == NOTHING:
                 output[one] = heard
-                undo.append((output, one))
-            elif heard != NOTHING:
-                if output[one] != heard:
-                    agreed = -1
-                    break
+                undo.outputs.append(one)
+            elif output[one] != heard:
+                agreed = -1
+                break
+            else:
                 agreed += 1
-            for at, to in enumerate(following[other * A : (other + 1) * A], one * A):
-                if to == NOTHING:
-                    continue
-                if following[at] == NOTHING:
-                    following[at] = to
-                    undo.append((following, at))
+            moves = following[one]
+            for symbol, to in following[other].items():
+                if symbol in moves:
+                    pairs.append((moves[symbol], to))
                 else:
-                    pairs.append((following[at], to))
+                    moves[symbol] = to
+                    undo.moves.append((moves, symbol))
         self.effort -= max(agreed, 1)
         return agreed
+
+
+class _Undo:
+    """What a fold has added."""
+
+    def __init__(self) -> None:
+        self.moves: list[tuple[dict[int, int], int]] = []
+        self.outputs: list[int] = []

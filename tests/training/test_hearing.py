@@ -88,7 +88,7 @@ def test_a_tree_holds_what_was_heard():
     tree = PrefixTree(2)
     tree.add(np.array([[0, 1], [0, 0]]), np.array([[1, 0], [1, 1]]))
     assert (len(tree), tree.words, tree.output, tree.visits) == (4, 2, [NOTHING, 1, 0, 1], [2, 2, 1, 1])
-    assert tree.next == [1, -1, 3, 2, -1, -1, -1, -1]
+    assert tree.next == [{0: 1}, {1: 2, 0: 3}, {}, {}]
     with pytest.raises(InvalidInput, match="answered with output 0 and with output 1"):
         tree.add(np.array([[0, 1]]), np.array([[1, 1]]))
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from typing import Any
 
+import numpy as np
+
+from detent.errors import InvalidConfig
 from detent.report.curves import is_sweep, learning, lengths
 from detent.report.drawing import drawing, in_words_of, same_steps
 from detent.report.markup import Html, element, joined
@@ -14,6 +18,8 @@ from detent.report.words import claim, refusal, sentences
 
 SHOWN = 12
 """Names listed before the rest is counted."""
+LONGEST_WORD = 64
+"""Of the one that is shown being read."""
 
 
 def verdict(told: Told) -> Html:
@@ -105,7 +111,7 @@ def usage(told: Told) -> Html | None:
     if told.machine is None:
         return None
     machine = told.machine
-    word = [machine.symbols[k % machine.n_symbols] for k in range(4)]
+    word = _word(told)
     said = machine.speak(word)
     path = told.folder / MACHINE
     python = (
@@ -119,6 +125,17 @@ def usage(told: Told) -> Html | None:
     if told.certificate is not None:
         shell.append(f"detent check {shlex.quote(str(told.folder / CERTIFICATE))}")
     return joined([element("pre", python), element("pre", "\n".join(shell))])
+
+
+def _word(told: Told) -> list[str]:
+    """A short word as the task draws them; the first symbols where nobody knows the task any more."""
+    assert told.machine is not None
+    if told.task is not None and set(told.task.machine.symbols) <= set(told.machine.symbols):
+        for length in range(4, LONGEST_WORD):
+            with contextlib.suppress(InvalidConfig):  # no word of this law has this length
+                drawn = told.task.sample(1, length, np.random.default_rng(0)).inputs[0]
+                return [told.task.machine.symbols[a] for a in drawn.tolist()]
+    return list(told.machine.symbols[:4])
 
 
 def named(names: tuple[str, ...]) -> str:

@@ -39,12 +39,15 @@ def claim(content: dict[str, Any]) -> str:
     parts = [f"correct on {words} of every length"]
     closest = weakest(content)
     if closest is not None:
-        place = f"layer {closest.layer}, head {closest.head}" if len(content["layers"]) > 1 else f"head {closest.head}"
-        parts.append(
-            f"weakest margin {closest.margin:.3g} at symbol {closest.symbol}, column {closest.column} ({place})"
-        )
+        place = f"column {closest.column} ({_head(content, closest)})"
+        parts.append(f"weakest margin {closest.margin:.3g} at symbol {closest.symbol}, {place}")
     parts.append(f"proved for {listed(content['proved'])}" if content["proved"] else "rounding not proved harmless")
     return "; ".join(parts) + "."
+
+
+def _head(content: dict[str, Any], column: Weakest) -> str:
+    layer = f"layer {column.layer}, " if len(content["layers"]) > 1 else ""
+    return f"{layer}head {column.head}"
 
 
 def unproved(content: dict[str, Any]) -> list[str]:
@@ -65,7 +68,7 @@ def sentences(content: dict[str, Any]) -> list[str]:
     closest = weakest(content)
     if closest is not None:
         told.append(
-            f"A step is the largest entry of a column of logits. The closest call is head {closest.head} reading "
+            f"A step is the largest entry of a column of logits. The closest call is {_head(content, closest)} reading "
             f"{closest.symbol} at index {closest.column}: its first choice leads by {closest.margin:.4g}."
         )
     told += [_slack(content, name) for name in content["proved"]]

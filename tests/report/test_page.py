@@ -193,3 +193,17 @@ def test_a_long_history_makes_a_small_chart(tmp_path: Path) -> None:
     rows = [{"attempt": 0, "phase": "tracking", "step": k + 1, "loss": loss} for k, loss in enumerate(losses)]
     (tmp_path / "history.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert len(page_of(tmp_path)) < 30_000
+
+
+def test_a_stack_with_questions(tmp_path: Path) -> None:
+    results = Path(__file__).parents[2] / "results"
+    shutil.copy(results / "certificates" / "TSO3-42.json", tmp_path / "certificate.json")
+    shutil.copy(results / "machines" / "TSO3-42.json", tmp_path / "machine.json")
+    (tmp_path / "config.json").write_text(json.dumps({"task": "TSO3", "seed": 42}))
+    page = page_of(tmp_path)
+    text = Outline(page).text
+    assert "correct on every word of the grammar of every length" in text
+    assert re.search(r"column \d+ \(layer \d, head \d\)", text)
+    assert "tables for " in text
+    assert "'who', 'has', 'the'" in unescape(page)
+    assert len(page) < 60_000

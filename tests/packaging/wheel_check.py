@@ -1,0 +1,68 @@
+"""`make wheel-check`: build an sdist and a wheel, install them outside the tree, and use them as a stranger would.
+
+Once as a wheel with its compiled kernels, in an environment of its own; once from the sdist where no compiler works, in
+which case everything must still work and say what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+NO_COMPILER = {"CC": "/bin/false", "CXX": "/bin/false"}
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        run([sys.executable, "-m", "build", "--outdir", str(folder / "dist"), str(ROOT)], cwd=folder)
+        (wheel,), (sdist,) = folder.glob("dist/*.whl"), folder.glob("dist/*.tar.gz")
+        print(f"built {wheel.name} ({wheel.stat().st_size:,} bytes) and {sdist.name} ({sdist.stat().st_size:,} bytes)")
+
+        venv.create(folder / "clean", with_pip=True)
+        python = folder / "clean" / "bin" / "python"
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        run([*pip, "--constraint", str(ROOT / "constraints.txt"), str(wheel)], cwd=folder)
+        smoke(python, folder, kernels=True, env={})
+        print("the wheel works, with its kernels")
+
+        elsewhere = folder / "without"
+        run([*pip, "--no-deps", "--target", str(elsewhere), str(sdist)], cwd=folder, env=NO_COMPILER)
+        smoke(python, folder, kernels=False, env={"PYTHONPATH": str(elsewhere)})
+        print("the sdist works where nothing can be compiled, and says so")
+
+
+def smoke(python: Path, folder: Path, *, kernels: bool, env: dict[str, str]) -> None:
+    """The first things that somebody does; each must end as it should."""
+    detent = [str(python), "-m", "detent"]
+    place = run([str(python), "-c", "import detent; print(detent.__file__)"], cwd=folder, env=env).strip()
+    assert not Path(place).is_relative_to(ROOT), place
+    told = json.loads(run([*detent, "doctor", "--no-measure", "--json"], cwd=folder, env=env, code=0 if kernels else 1))
+    compiled = next(one for one in told["backends"] if one["name"] == "cpu")
+    assert compiled["available"] == kernels, compiled
+    assert kernels or "install a C++17 compiler" in compiled["why_not"]
+    out = f"run-{'with' if kernels else 'without'}"
+    row = json.loads(run([*detent, "train", "Z2", "--out", out, "--json"], cwd=folder, env=env))
+    assert row["certified"]
+    assert Path(folder, row["report"]).read_text().startswith("<!doctype html>")
+    run([*detent, "check", f"{out}/certificate.json"], cwd=folder, env=env)
+    run([*detent, "figure", "machine", "S3", "-o", "s3.svg"], cwd=folder, env=env)
+
+
+def run(command: list[str], *, cwd: Path, env: dict[str, str] | None = None, code: int = 0) -> str:
+    """What the command prints; ends the check where its exit code is another than wanted."""
+    clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=cwd, env=clean | (env or {}), capture_output=True, text=True)
+    if done.returncode != code:
+        sys.exit(f"{' '.join(command)} ended with {done.returncode}, not {code}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

@@ -47,14 +47,14 @@ def sweep_run(
     """(what came of the sweep, its row). A sweep that was cut off goes on when it is asked for again."""
     subject = subject_of(run, format, exact_forward)
     asks = subject.task.question is not None
-    name = run / f".sweep-{format}-{subject.path}"
+    name = run / f".sweep-{format}-{subject.path}-{batch}x{longest}-{seed}"
     asked = {"bar": subject.bar, "batch": batch, "longest": longest, "seed": seed, "progress": progress}
     if asks:
-        known = Scores(name.with_suffix(".json"), [subject.task.name, batch, seed])
+        known = Scores(name.with_name(f"{name.name}.json"), [subject.task.name, batch, seed])
         swept = sweep_questions(subject.reader, subject.task, known=known, **asked)  # type: ignore[arg-type]
         known.over()
     else:
-        swept = sweep_words(subject.reader, subject.task, keep=name.with_suffix(".npz"), **asked)  # type: ignore[arg-type]
+        swept = sweep_words(subject.reader, subject.task, keep=name.with_name(f"{name.name}.npz"), **asked)  # type: ignore[arg-type]
     row = {**subject.about, **swept.row(), "format": format, "path": subject.path, **records.stamp()}
     return swept, row
 

@@ -30,10 +30,10 @@ demo: install
 	$(BIN)/detent demo
 
 test: install
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 test-slow: install
-	$(BIN)/pytest -n 2 -m ""
+	$(BIN)/pytest -n 2 --dist loadgroup -m ""
 
 lint: install
 	$(BIN)/ruff check .

@@ -43,6 +43,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.xdist_group("readme")  # one after another, in one process
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_runs(command, folder, capsys, monkeypatch):
     from detent.cli.app import run

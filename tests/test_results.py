@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,13 @@ def test_five_seeds_of_every_algebraic_task() -> None:
     rows = [row for row in records.read(RESULTS / "training.jsonl") if row["certified"]]
     for name in PAPER:
         assert {row["seed"] for row in rows if row["task"] == name and row["heads_given"] is None} == {*range(42, 47)}
+
+
+def test_the_table_in_the_readme_is_the_rows() -> None:
+    rows = [row for row in records.read(RESULTS / "training.jsonl") if row["heads_given"] is None]
+    readme = (RESULTS.parent / "README.md").read_text(encoding="utf-8")
+    for name in PAPER:
+        mine = [row for row in rows if row["task"] == name]
+        heads, right = ", ".join(map(str, mine[0]["heads"])), sum(row["certified"] for row in mine)
+        seconds = statistics.median(row["seconds"] for row in mine)
+        assert f"| {name} | {heads} | {right} of {len(mine)} | {seconds:.1f} |" in readme

@@ -29,7 +29,11 @@ EXTRA = 1_000_000
 
 
 def certify(
-    machine: Subject | Moore | Mealy | Machine, target: Moore | Mealy, *, labels: Says = "states", question: Question | None = None
+    machine: Subject | Moore | Mealy | Machine,
+    target: Moore | Mealy,
+    *,
+    labels: Says = "states",
+    question: Question | None = None,
 ) -> Verdict:
     """Whether a machine says what the target wants, on every word that it can read.
 

@@ -51,8 +51,8 @@ def paint(rows: Sequence[Row], title: str = "") -> Any:
     tables = {(row["layer"], row["head"], row["symbol"]): row for row in found}
     for line, (layer, head) in zip(panels, heads, strict=True):
         for axes, symbol in zip_longest(line, symbols[layer][:columns]):
-            row = tables.get((layer, head, symbol))
-            axes.set_axis_off() if row is None else _square(axes, row, most)
+            table = tables.get((layer, head, symbol))
+            axes.set_axis_off() if table is None else _square(axes, table, most)
             if (layer, head) == next(one for one in heads if one[0] == layer) and symbol is not None:
                 axes.set_title(brief(symbol, 14), fontsize=8 if columns < 6 else 6, pad=3, parse_math=False)
         line[0].set_ylabel(_head_name(layer, head, len(symbols)), fontsize=7)

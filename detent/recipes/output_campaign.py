@@ -43,7 +43,7 @@ def random_machine(n: int, A: int, seed: int, *, rare: bool = False) -> Moore:
     generator = np.random.default_rng(seed)
     tables = generator.integers(0, n, (A, n))
     readout = (np.arange(n) == n - 1).astype(int) if rare else generator.integers(0, 2, n)
-    return Moore(symbols="abc"[:A], tables=tables, outputs=SAYS, readout=readout)
+    return Moore(symbols=tuple("abc"[:A]), tables=tables, outputs=SAYS, readout=readout)
 
 
 def coloured(name: str) -> Moore:
@@ -57,7 +57,7 @@ def lock(n: int) -> Moore:
     """Says yes for ever after n times 'a' in a row; any 'b' before that begins again."""
     onward = np.minimum(np.arange(n + 1) + 1, n)
     return Moore(
-        symbols="ab", tables=[onward, np.where(np.arange(n + 1) == n, n, 0)], outputs=SAYS,
+        symbols=("a", "b"), tables=np.stack([onward, np.where(np.arange(n + 1) == n, n, 0)]), outputs=SAYS,
         readout=(np.arange(n + 1) == n).astype(int),
     )  # fmt: skip
 

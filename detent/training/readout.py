@@ -26,6 +26,9 @@ ROOM = 1 << 24
 FEW = 1 / 32
 """The share of possible labels below which they are listed."""
 
+Sums = tuple[Tensor, Tensor]
+"""Gradients of the weights and the bias of a read-out, so far."""
+
 
 @dataclass(frozen=True, slots=True)
 class All:
@@ -33,15 +36,17 @@ class All:
 
     p: Tensor | None
 
-    def slopes(self, model: nn.Linear, features: Tensor, label: Tensor, share: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients of sum(share * cross-entropy): of the features, the weights and the bias."""
+    def slopes(self, model: nn.Linear, features: Tensor, label: Tensor, share: Tensor, sums: Sums) -> Tensor:
+        """The gradient of sum(share * cross-entropy): of the features; of weights and bias it is added to `sums`."""
         # rows that were looked at and turned out not to count have no share
         used = slice(None) if bool((share != 0).all()) else share.nonzero().flatten()
         features, label, share, of_features = features[used], label[used], share[used, None], torch.zeros_like(features)
         p = linear(features, model.weight, model.bias).softmax(-1) if self.p is None else self.p[used]
         slope = p.mul_(share).scatter_add_(1, label[:, None], -share)
         of_features[used] = slope @ model.weight
-        return of_features, slope.T @ features, slope.sum(0)
+        sums[0].addmm_(slope.T, features)
+        sums[1].add_(slope.sum(0))
+        return of_features
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +57,12 @@ class Listed:
     column: Tensor
     p: Tensor
 
-    def slopes(self, model: nn.Linear, features: Tensor, label: Tensor, share: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def slopes(self, model: nn.Linear, features: Tensor, label: Tensor, share: Tensor, sums: Sums) -> Tensor:
         row, column = torch.cat([self.row, torch.arange(len(label))]), torch.cat([self.column, label])
         slope = torch.cat([self.p * share[self.row], -share])
-        of_features, of_weight = torch.zeros_like(features), torch.zeros_like(model.weight)
-        of_features.index_add_(0, row, model.weight[column].mul_(slope[:, None]))
-        of_weight.index_add_(0, column, features[row].mul_(slope[:, None]))
-        return of_features, of_weight, torch.zeros_like(model.bias).index_add_(0, column, slope)
+        sums[0].index_add_(0, column, features[row].mul_(slope[:, None]))
+        sums[1].index_add_(0, column, slope)
+        return torch.zeros_like(features).index_add_(0, row, model.weight[column].mul_(slope[:, None]))
 
 
 class Surprise:
@@ -102,15 +106,13 @@ class Surprise:
     @torch.no_grad()
     def backward(self, weights: Tensor) -> Tensor:
         """The gradient of sum(weights * cross-entropy): of the features is returned, of the read-out is added to it."""
-        of_features = []
-        summed = [torch.zeros_like(parameter) for parameter in (self.readout.weight, self.readout.bias)]
+        sums = torch.zeros_like(self.readout.weight), torch.zeros_like(self.readout.bias)
         shares = weights.split([len(features) for features, _, _ in self.strips])
-        for (features, label, found), share in zip(self.strips, shares, strict=True):
-            of_piece, *of_readout = found.slopes(self.readout, features, label, share)
-            of_features.append(of_piece)
-            for total, part in zip(summed, of_readout, strict=True):
-                total += part
-        for parameter, gradient in zip((self.readout.weight, self.readout.bias), summed, strict=True):
+        of_features = [
+            found.slopes(self.readout, features, label, share, sums)
+            for (features, label, found), share in zip(self.strips, shares, strict=True)
+        ]
+        for parameter, gradient in zip((self.readout.weight, self.readout.bias), sums, strict=True):
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
         return torch.cat(of_features)
 

@@ -30,10 +30,10 @@ demo: install
 	$(BIN)/detent demo
 
 test: install
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 2
 
 test-slow: install
-	$(BIN)/pytest -n 2 --dist loadgroup -m ""
+	$(BIN)/pytest -n 2 -m ""
 
 lint: install
 	$(BIN)/ruff check .

@@ -33,28 +33,20 @@ def test_every_make_target_exists(target):
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Where commands are run one after another, so that a later one finds what an earlier one left."""
+def test_every_command_runs(tmp_path, capsys, monkeypatch):
+    """One after another in one folder, so that a later one finds what an earlier one left."""
     from detent.automata import symmetric, write_machine
-
-    folder = tmp_path_factory.mktemp("readme")
-    write_machine(symmetric(3), folder / "your-machine.dot")
-    return folder
-
-
-@pytest.mark.xdist_group("readme")  # one after another, in one process
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_runs(command, folder, capsys, monkeypatch):
     from detent.cli.app import run
 
-    monkeypatch.chdir(folder)
-    words = shlex.split(command.replace("RUN", "runs/S3-42-default"))
-    # a verb that is only named, not called
-    if words[0] in ONLY_HELP or (len(words) == 1 and words[0] not in ("tasks", "doctor", "--version")):
-        words = [words[0], "--help"]
-    assert run(words) == 0
-    assert capsys.readouterr().out
+    write_machine(symmetric(3), tmp_path / "your-machine.dot")
+    monkeypatch.chdir(tmp_path)
+    for command in COMMANDS:
+        words = shlex.split(command.replace("RUN", "runs/S3-42-default"))
+        # a verb that is only named, not called
+        if words[0] in ONLY_HELP or (len(words) == 1 and words[0] not in ("tasks", "doctor", "--version")):
+            words = [words[0], "--help"]
+        assert run(words) == 0, command
+        assert capsys.readouterr().out, command
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))

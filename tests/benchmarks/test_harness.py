@@ -68,6 +68,14 @@ def test_a_ratio_is_over_the_rounds_that_both_took_part_in() -> None:
     assert [(timing.seconds, timing.calls, timing.ratio) for timing in timings] == [(2.0, 3, 1.0), (2.0, 1, 0.5)]
 
 
+def test_silence_is_not_agreement(clock: list[float]) -> None:
+    report = measured(clock)
+    assert report.checks == ["words: slow, fast"]
+    silent = [Method(name, taking(clock, 0.5, None), 1000) for name in ("slow", "fast")]
+    report.measure("nothing said", silent, unit="symbols", rounds=1)
+    assert report.checks == ["words: slow, fast"]
+
+
 def test_methods_that_disagree_are_not_timed(clock: list[float]) -> None:
     report = Report(title="")
     right, wrong = (lambda: np.array([1, 2])), (lambda: np.array([1, 3]))

@@ -206,8 +206,8 @@ def _both_ways(layer: NFSM, x: Tensor) -> None:
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor) -> None:
-    """The logits of all rows and nothing else, a few rows at a time so that they fit in memory."""
-    for rows in x.split(max(256, 2**24 // len(weight))):
+    """The logits of all rows and nothing else, few at a time so that they stay in the cache, as in the layer."""
+    for rows in x.split(max(16, 2**18 // len(weight))):
         cpu.logits(rows, weight, bias)
 
 

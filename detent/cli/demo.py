@@ -32,7 +32,7 @@ def demo(
     Examples:
 
         detent demo
-        detent demo --out /tmp/demo --json
+        detent demo --out demos/s3 --json
     """
     import torch
 

@@ -15,7 +15,7 @@ from detent.training import Anchoring, Settings
 ARMS = {
     "default": "codes found in the transitions that the training stream shows, taught, then released",
     "anchored": "codes computed from the target machine, or registers that the task names, taught, then released",
-    "paper": "the paper's recipe and nothing else",
+    "paper": "the paper's recipe; on the quick path tokens share dropout masks",
 }
 RELEASE = Settings(
     batch=64, length=32, rate=3e-4, last_rate=3e-4, eps=1e-3, exploration=0.0, last_exploration=0.0, noise=False,

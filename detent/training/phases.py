@@ -1,7 +1,7 @@
 """Phases of training: something that takes steps, can be checked, and can be put down and taken up again.
 
 `Anchored` teaches codes, `Tracking` is training end to end with the loss of the paper. Both draw their words from the
-generator they are given, and keep everything that the next step depends on in `state()`.
+generator they are given; what the next step depends on is written down by `checkpoint`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from detent.automata.running import Ints
 from detent.errors import InvalidConfig
 from detent.layers import NFSM
 from detent.models import Backbone
@@ -21,6 +22,7 @@ from detent.training import plain, quick
 from detent.training.anchor import Anchor, rows_of
 from detent.training.loss import first_error
 from detent.training.settings import Settings
+from detent.training.taught import Taught
 
 Row = dict[str, Any]
 
@@ -63,51 +65,25 @@ def answers(batch: Batch) -> Tensor | None:
     return None if batch.answers is None else torch.from_numpy(batch.answers.astype(np.int64))
 
 
-@dataclass
-class Anchored:
-    """Codes as teachers, until every column and every read-out leads by its margin twice in a row."""
+class Anchored(Taught):
+    """Codes as teachers."""
 
-    anchor: Anchor
-    task: Task
-    generator: np.random.Generator
-    batch: int = 256
-    length: int = 64
-    name: str = "anchored"
-    steps: int = 0
-    streak: int = 0
-    loss: float = float("nan")
+    def __init__(
+        self, anchor: Anchor, task: Task, generator: np.random.Generator, batch: int = 256, length: int = 64
+    ) -> None:
+        super().__init__(anchor, anchor.settings)
+        self.anchor, self.task, self.generator, self.batch, self.length = anchor, task, generator, batch, length
 
-    def __post_init__(self) -> None:
-        settings = self.anchor.settings
-        self.check_every = settings.check_every
-        self.optimizer = torch.optim.AdamW(self.anchor.parameters(), settings.rate, weight_decay=settings.weight_decay)
-
-    @property
-    def module(self) -> nn.Module:
-        return self.anchor
-
-    @property
-    def done(self) -> bool:
-        return self.streak >= 2 or self.steps >= self.anchor.settings.longest
-
-    def step(self) -> None:
-        settings, codes = self.anchor.settings, self.anchor.codes
-        self.anchor.train()
+    def lesson(self) -> Tensor:
         self.last = self.task.sample(self.batch, self.length, self.generator)
-        codes.learn_labels(self.last)
-        for group in self.optimizer.param_groups:
-            group["lr"] = settings.rate * max(0.1, min(1.0, 100 / (self.steps + 1)))
-        rows = rows_of(self.last, self.task.machine.n_states, settings.rows, self.generator)
-        _descend(self.optimizer, self.anchor, loss := self.anchor.loss(*rows), 1.0)
-        self.steps, self.loss = self.steps + 1, float(loss.detach())
+        self.anchor.codes.learn_labels(self.last)
+        return self.anchor.loss(*self._rows(self.anchor.settings.rows))
 
-    def check(self) -> Row:
-        settings = self.anchor.settings
-        rows = rows_of(self.last, self.task.machine.n_states, None, self.generator)
-        tables, reads = self.anchor.margins(*rows)
-        reached = tables >= settings.table_margin and reads >= settings.read_margin
-        self.streak = self.streak + 1 if reached else 0
-        return {"loss": self.loss, "table_margin": tables, "read_margin": reads}
+    def margins(self) -> tuple[float, float]:
+        return self.anchor.margins(*self._rows(None))
+
+    def _rows(self, most: int | None) -> tuple[Ints, Ints]:
+        return rows_of(self.last, self.task.machine.n_states, most, self.generator)
 
 
 @dataclass
@@ -212,10 +188,3 @@ def _groups(model: Backbone, settings: Settings) -> list[Row]:
     free = [parameter for parameter in model.parameters() if id(parameter) in kept]
     rest = [parameter for parameter in model.parameters() if id(parameter) not in kept]
     return [{"params": rest, "weight_decay": settings.weight_decay}, {"params": free, "weight_decay": 0.0}]
-
-
-def _descend(optimizer: torch.optim.Optimizer, module: nn.Module, loss: Tensor, clip: float) -> None:
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    nn.utils.clip_grad_norm_(module.parameters(), clip)
-    optimizer.step()

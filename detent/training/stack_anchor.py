@@ -9,8 +9,6 @@ the sum of what its registers score.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -27,6 +25,7 @@ from detent.training.anchor import Anchoring, lead
 from detent.training.counting import NONE
 from detent.training.lessons import Lessons, Moves
 from detent.training.staging import Stages
+from detent.training.taught import Taught
 
 
 class StackAnchor(nn.Module):
@@ -110,41 +109,18 @@ class StackAnchor(nn.Module):
         return found
 
 
-@dataclass
-class AnchoredStack:
-    """Registers as teachers, until every column and every read-out leads by its margin twice in a row."""
+class AnchoredStack(Taught):
+    """Registers as teachers."""
 
-    anchor: StackAnchor
-    generator: np.random.Generator
-    name: str = "anchored"
-    steps: int = 0
-    streak: int = 0
-    loss: float = float("nan")
+    def __init__(self, anchor: StackAnchor, generator: np.random.Generator) -> None:
+        super().__init__(anchor, anchor.settings)
+        self.anchor, self.generator = anchor, generator
 
-    def __post_init__(self) -> None:
-        settings = self.anchor.settings
-        self.check_every = settings.check_every
-        self.optimizer = torch.optim.AdamW(self.anchor.parameters(), settings.rate, weight_decay=settings.weight_decay)
+    def lesson(self) -> Tensor:
+        return self.anchor.loss(self._some())
 
-    @property
-    def module(self) -> nn.Module:
-        return self.anchor
-
-    @property
-    def done(self) -> bool:
-        return self.streak >= 2 or self.steps >= self.anchor.settings.longest
-
-    def step(self) -> None:
-        settings = self.anchor.settings
-        self.anchor.train()
-        for group in self.optimizer.param_groups:
-            group["lr"] = settings.rate * max(0.1, min(1.0, 100 / (self.steps + 1)))
-        self.optimizer.zero_grad(set_to_none=True)
-        loss = self.anchor.loss(self._some())
-        loss.backward()
-        nn.utils.clip_grad_norm_(self.anchor.parameters(), 1.0)
-        self.optimizer.step()
-        self.steps, self.loss = self.steps + 1, float(loss.detach())
+    def margins(self) -> tuple[float, float]:
+        return self.anchor.margins()
 
     def _some(self) -> Ints:
         """Reads for one step: half of them ask for an answer, where there are so many."""
@@ -154,13 +130,6 @@ class AnchoredStack:
             rows = np.flatnonzero(kind)
             chosen.append(rows if len(rows) <= half else self.generator.choice(rows, half, replace=False))
         return np.concatenate(chosen)
-
-    def check(self) -> dict[str, float]:
-        settings = self.anchor.settings
-        tables, reads = self.anchor.margins()
-        reached = tables >= settings.table_margin and reads >= settings.read_margin
-        self.streak = self.streak + 1 if reached else 0
-        return {"loss": self.loss, "table_margin": tables, "read_margin": reads}
 
 
 def _read(layer: Layer, stream: Tensor, windows: Ints) -> Tensor:

@@ -19,15 +19,17 @@ def filled(megabytes: int) -> torch.Tensor:
 
 
 def test_the_most_that_was_held_at_once() -> None:
+    """All above 32 MB: smaller arrays may be kept by the allocator when they are freed, and then do count."""
+
     def one_after_another() -> None:
-        for megabytes in (20, 80, 40):
+        for megabytes in (40, 80, 60):
             filled(megabytes)
 
     def together() -> tuple[torch.Tensor, ...]:
-        return tuple(map(filled, (20, 80, 40)))
+        return tuple(map(filled, (40, 80, 60)))
 
     held = filled(200)
-    for call, megabytes in ((one_after_another, 80), (together, 140), (lambda: filled(0), 0)):
+    for call, megabytes in ((one_after_another, 80), (together, 180), (lambda: filled(0), 0)):
         assert abs(peak_bytes(call) / MEGABYTE - megabytes) < 8
     del held
 

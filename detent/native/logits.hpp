@@ -50,8 +50,8 @@ template <class T>
 void pack_entries(const T* weight, int64_t m, int64_t begin, int64_t end, T* packed) {
     for (int64_t e = begin; e < end; e += TILE) {
         const int64_t tile = std::min<int64_t>(TILE, end - e);
-        for (int64_t c = 0; c < tile; ++c)
-            for (int64_t i = 0; i < m; ++i) packed[i * tile + c] = weight[(e + c) * m + i];
+        for (int64_t i = 0; i < m; ++i)
+            for (int64_t c = 0; c < tile; ++c) packed[i * tile + c] = weight[(e + c) * m + i];
         packed += tile * m;
     }
 }

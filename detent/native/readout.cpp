@@ -50,19 +50,57 @@ template <class T>
 DETENT_INLINE void fold(const T* values, int64_t width, const T* weight, int64_t m, const std::vector<Head>& heads,
                         T* vectors) {
     const int64_t stride = width * int64_t(heads.size());
-    std::vector<T> turned(static_cast<size_t>(width * m));  // a head's share of the projection, input by input
+    std::vector<T> columns(size_t(width * ROWS<T>)), packed, nothing, block;
     for (size_t h = 0; h < heads.size(); ++h) {
-        for (int64_t i = 0; i < m; ++i)
-            for (int64_t v = 0; v < width; ++v) turned[v * m + i] = weight[i * stride + int64_t(h) * width + v];
-        for (int64_t k = heads[h].index; k < heads[h].index + heads[h].size; ++k) {
-            T* __restrict out = vectors + k * m;
-            std::fill(out, out + m, T(0));
-            for (int64_t v = 0; v < width; ++v) {
-                const T value = values[k * width + v];
-                const T* row = turned.data() + v * m;
-                for (int64_t i = 0; i < m; ++i) out[i] += value * row[i];
-            }
+        const int64_t d = heads[h].size, first = heads[h].index;
+        packed.resize(size_t(d * width)), nothing.resize(size_t(d)), block.resize(size_t(d * ROWS<T>));
+        pack_entries(values, width, first, first + d, packed.data());
+        for (int64_t i = 0; i < m; i += ROWS<T>) {
+            const T* rows[ROWS<T>];  // lanes beyond the last row repeat it, and are never written
+            for (int lane = 0; lane < ROWS<T>; ++lane)
+                rows[lane] = weight + std::min(i + lane, m - 1) * stride + int64_t(h) * width;
+            put_rows(rows, width, columns.data());
+            product(columns.data(), packed.data(), width, nothing.data(), d, block.data());
+            for (int64_t k = 0; k < d; ++k)
+                std::copy_n(block.data() + k * ROWS<T>, std::min<int64_t>(ROWS<T>, m - i), vectors + (first + k) * m + i);
         }
+    }
+}
+
+// A matrix whose entry (a, b) lies at a * row + b * column.
+template <class T>
+struct Strided {
+    const T* at;
+    int64_t row, column;
+};
+
+// out[a][v] = left(a, 0) right[0][v] + left(a, 1) right[1][v] + ..., in that order; both `stride` from row to row.
+template <class T>
+DETENT_INLINE void multiply(Strided<T> left, int64_t rows, int64_t terms, const T* right, int64_t right_stride,
+                            int64_t width, T* out, int64_t out_stride) {
+    typedef typename Lane<T>::Vector Vector;
+    constexpr int W = Lane<T>::width, FOUR = 4;
+    for (int64_t first = 0; first < rows; first += FOUR) {
+        const int many = int(std::min<int64_t>(FOUR, rows - first));
+        const T* from[FOUR];
+        for (int a = 0; a < FOUR; ++a) from[a] = left.at + (first + std::min(a, many - 1)) * left.row;
+        int64_t v = 0;
+        for (; v + PAIR * W <= width; v += PAIR * W) {
+            Vector sum[FOUR][PAIR] = {};
+            for (int64_t j = 0; j < terms; ++j)
+                for (int p = 0; p < PAIR; ++p) {
+                    const Vector term = load(right + j * right_stride + v + p * W);
+                    for (int a = 0; a < FOUR; ++a) sum[a][p] = sum[a][p] + term * from[a][j * left.column];
+                }
+            for (int a = 0; a < many; ++a)
+                for (int p = 0; p < PAIR; ++p) store(out + (first + a) * out_stride + v + p * W, sum[a][p]);
+        }
+        for (; v < width; ++v)
+            for (int a = 0; a < many; ++a) {
+                T sum = 0;
+                for (int64_t j = 0; j < terms; ++j) sum += right[j * right_stride + v] * from[a][j * left.column];
+                out[(first + a) * out_stride + v] = sum;
+            }
     }
 }
 
@@ -71,20 +109,12 @@ template <class T>
 DETENT_INLINE void unfold(const T* gradient, const T* values, int64_t width, const T* weight, int64_t m,
                           const std::vector<Head>& heads, T* of_values, T* of_weight) {
     const int64_t stride = width * int64_t(heads.size());
-    std::fill(of_weight, of_weight + m * stride, T(0));
-    std::fill(of_values, of_values + (heads.back().index + heads.back().size) * width, T(0));
-    for (size_t h = 0; h < heads.size(); ++h)
-        for (int64_t i = 0; i < m; ++i) {
-            const T* __restrict row = weight + i * stride + int64_t(h) * width;
-            T* __restrict of_row = of_weight + i * stride + int64_t(h) * width;
-            for (int64_t k = heads[h].index; k < heads[h].index + heads[h].size; ++k) {
-                const T g = gradient[k * m + i];
-                const T* __restrict value = values + k * width;
-                T* __restrict of_value = of_values + k * width;
-                for (int64_t v = 0; v < width; ++v) of_value[v] += g * row[v];
-                for (int64_t v = 0; v < width; ++v) of_row[v] += g * value[v];
-            }
-        }
+    for (size_t h = 0; h < heads.size(); ++h) {
+        const int64_t d = heads[h].size, first = heads[h].index, shift = int64_t(h) * width;
+        const T* g = gradient + first * m;
+        multiply<T>({g, m, 1}, d, m, weight + shift, stride, width, of_values + first * width, width);
+        multiply<T>({g, 1, m}, m, d, values + first * width, width, width, of_weight + shift, stride);
+    }
 }
 
 // What `read` of the folded vectors would say, from the few that are needed.

@@ -55,8 +55,8 @@ class Line:
     points: Sequence[Point]
 
 
-def chart(lines: Sequence[Line], x: Axis, y: Axis, *, title: str, marks: Sequence[float] = ()) -> Html:
-    """The chart; `marks` are places on the horizontal axis with a rule across."""
+def chart(lines: Sequence[Line], x: Axis, y: Axis, *, title: str) -> Html:
+    """The chart, and below it which line is which."""
     across, up = _across(x), _up(y)
     parts = [element("title", title)]
     for tick in y.ticks():
@@ -66,7 +66,6 @@ def chart(lines: Sequence[Line], x: Axis, y: Axis, *, title: str, marks: Sequenc
         ]
     for tick in x.ticks():
         parts.append(_text(across(tick), HEIGHT - BOTTOM + 16, x.label(tick), "middle"))
-    parts += [_rule(across(mark), TOP, across(mark), HEIGHT - BOTTOM, "mark") for mark in marks]
     parts.append(_rule(LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT, HEIGHT - BOTTOM, "axis"))
     for number, line in enumerate(lines):
         parts.append(_drawn(_thinned(line.points), across, up, number))

@@ -10,10 +10,16 @@ from detent.report.markup import Html, element, joined
 
 Row = dict[str, Any]
 FLOOR = 1e-12
+PHASES = {
+    "anchored": "codes for the states, found by counting transitions, are taught to the heads",
+    "released": "the teacher leaves; steps on the loss of the task itself",
+    "tracking": "from words and labels alone, end to end",
+}
+MARGINS = {"table_margin": "tables", "read_margin": "read-out"}
 
 
 def learning(history: list[Row]) -> Html:
-    """The loss along the steps of all phases and attempts, one after another, and accuracy where it was measured."""
+    """The loss along the steps of all phases and attempts, one after another; margins and accuracy where measured."""
     placed = _one_after_another(history)
     if not placed:
         return element("p", "No history was kept.", class_="soft")
@@ -25,11 +31,19 @@ def learning(history: list[Row]) -> Html:
         bounds = 10 ** math.floor(math.log10(min(values))), 10 ** math.ceil(math.log10(max(values)) + 1e-9)
         picture = chart(losses, steps, Axis("loss", *bounds, base=10), title="Loss along the steps of training")
         parts.append(element("figure", element("h3", "Loss"), picture))
+    margins = [Line(name, line.points) for key, name in MARGINS.items() for line in _by_phase(placed, key, float)]
+    if margins:
+        values = [value for line in margins for _, value in line.points]
+        bounds = min(0.0, math.floor(min(values))), max(1.0, math.ceil(max(values)))
+        picture = chart(margins, _steps(placed), Axis("", *bounds), title="Smallest lead of a right choice")
+        parts.append(element("figure", element("h3", "Smallest lead of a right choice"), picture))
     right = _by_phase(placed, "accuracy", float)
     if right and len(placed) > 1 and sum(len(line.points) for line in right) > 1:
         picture = chart(right, _steps(placed), Axis("", 0, 1), title="Share of fresh words with every label right")
         parts.append(element("figure", element("h3", "Fresh words with every label right"), picture))
-    return element("div", *parts, class_="pair")
+    named = dict.fromkeys(str(row.get("phase")) for _, row in placed)
+    told = [element("li", element("strong", name), f": {PHASES[name]}.") for name in named if name in PHASES]
+    return joined([element("div", *parts, class_="pair"), element("ul", *told)])
 
 
 def lengths(rows: list[Row]) -> Html:
@@ -45,7 +59,9 @@ def lengths(rows: list[Row]) -> Html:
         title="Share of words that are right from the first label to the last, by length",
     )  # fmt: skip
     said = [element("li", _sentence(name, row)) for name, row in last.items()]
-    return joined([element("ul", *said), element("figure", picture), _numbers(lines)])
+    answers = any(row.get("measure", "words") != "words" for row in last.values())
+    title = element("h3", "Words with the right answer" if answers else "Words with every label right")
+    return joined([element("ul", *said), element("figure", title, picture), _numbers(lines)])
 
 
 def is_sweep(row: Row) -> bool:

@@ -10,31 +10,22 @@ from detent.automata import Mealy, Moore, Semiautomaton
 from detent.report.markup import Html, alone, element
 
 MOST_STATES = 32
-"""States of a machine that is drawn; beyond, a page shows nothing that could be read."""
+"""States of a machine that is drawn."""
 MOST_BYTES = 400_000
 
 
-def drawing(machine: Semiautomaton, caption: str) -> Html:
-    """A figure of the machine, or a sentence that says why there is none."""
-    encoded = _encoded(machine)
-    if encoded is None:
-        said = f"{machine.n_states:,} states and {machine.n_symbols:,} symbols are too many for a drawing here."
-        return element("figure", element("p", said, class_="soft"), element("figcaption", caption))
-    picture = alone(
-        "img", class_="drawing", src=f"data:image/svg+xml;base64,{encoded}",
-        alt=f"{caption}: a diagram of {machine.n_states} states and {machine.n_symbols} symbols",
-    )  # fmt: skip
-    return element("figure", picture, element("figcaption", caption))
-
-
-def _encoded(machine: Semiautomaton) -> str | None:
+def drawing(machine: Semiautomaton, caption: str) -> Html | None:
+    """A figure of the machine; None where it would show nothing that could be read."""
     from detent.automata.diagram import svg
     from detent.automata.diagram.scene import fits
 
-    if machine.n_states > MOST_STATES or not fits(machine):
+    if machine.n_states > MOST_STATES or not fits(machine) or len(picture := svg(machine)) > MOST_BYTES:
         return None
-    picture = svg(machine)
-    return base64.b64encode(picture).decode() if len(picture) <= MOST_BYTES else None
+    image = alone(
+        "img", class_="drawing", src=f"data:image/svg+xml;base64,{base64.b64encode(picture).decode()}",
+        alt=f"A diagram. {caption}",
+    )  # fmt: skip
+    return element("figure", image, element("figcaption", caption))
 
 
 def in_words_of(target: Moore | Mealy, machine: Moore | Mealy) -> Moore | Mealy:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from detent.records import write_atomically
 from detent.report import sections
+from detent.report.about import trained
 from detent.report.markup import Html, alone, element, joined
 from detent.report.reading import Told
+from detent.report.usage import usage
 
 REPORT = "report.html"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -30,13 +32,14 @@ def page_of(folder: Path) -> str:
     ]
     body.append(sections.verdict(told))
     for title, section in (
-        ("What was trained", sections.trained(told)),
+        ("What was trained", trained(told)),
         ("Learning", sections.curve(told)),
         ("The machine", sections.machines(told)),
         ("Tables of the heads", sections.heads(told)),
+        ("A word, step by step", sections.step_by_step(told)),
         ("The certificate", sections.certificate(told)),
         ("Longer words", sections.sweep(told)),
-        ("Load it, run it", sections.usage(told)),
+        ("Load it, run it", usage(told)),
     ):
         if section is not None:
             body.append(element("section", element("h2", title), section))

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import shlex
-from typing import Any
-
-import numpy as np
-
-from detent.errors import InvalidConfig
+from detent.automata import Mealy, Moore
+from detent.report.about import cell_of
 from detent.report.curves import is_sweep, learning, lengths
 from detent.report.drawing import drawing, in_words_of, same_steps
 from detent.report.markup import Html, element, joined
-from detent.report.reading import CERTIFICATE, MACHINE, Told
+from detent.report.reading import Told
 from detent.report.tables import head_tables, plain_tables
+from detent.report.usage import word_of
+from detent.report.walk import walk
 from detent.report.words import claim, refusal, sentences
 
-SHOWN = 12
-"""Names listed before the rest is counted."""
-LONGEST_WORD = 64
-"""Of the one that is shown being read."""
+READ, TARGET = "Read out of the network", "The target"
 
 
 def verdict(told: Told) -> Html:
@@ -32,27 +26,19 @@ def verdict(told: Told) -> Html:
         found = " ".join(told.checked.findings)
         return element("p", element("strong", "The certificate is refused. "), found, class_="verdict bad")
     if told.machine is None:
-        said = "no machine was read out of this network, so nothing is proved about it."
-        return element("p", element("strong", "Not certified: "), said, class_="verdict bad")
+        return element("p", element("strong", "Nothing is proved: "), _unread(told), class_="verdict bad")
     return element("p", element("strong", "No certificate. "), refusal(told.verdict()), class_="verdict bad")
 
 
-def trained(told: Told) -> Html:
-    """What was trained, and how."""
-    config, rows = told.config, {}
-    if told.task is not None and told.task.about:
-        rows["task"] = f"{told.name}: {told.task.about}"
-    if (target := told.target) is not None:
-        rows["states"] = named(target.states)
-        rows["symbols"] = named(target.symbols)
-    rows["network"] = _network(told)
-    rows |= {name: str(config[key]) for name, key in {"recipe": "arm", "seed": "seed"}.items() if key in config}
-    steps = told.history[-1] if told.history else {}
-    if steps:
-        rows["training"] = f"{_count(told.history):,} steps" + _again(steps.get("attempt", 0))
-    if told.certificate is not None:
-        rows["weights"] = f"SHA-256 {told.certificate['weights']}"
-    return element("dl", *(part for name, said in rows.items() for part in (element("dt", name), element("dd", said))))
+def _unread(told: Told) -> str:
+    """What is said of a network that has no tables."""
+    said = f"{cell_of(told)} has no tables that could be read out of it, so samples are all there is."
+    right = next((row["accuracy"] for row in reversed(told.history) if "accuracy" in row), None)
+    if right is None:
+        return said
+    length = told.config.get("settings", {}).get("length")
+    where = "" if length is None else f" at the length it was trained at, {length}"
+    return f"{said} {right:.0%} of fresh words were right{where}."
 
 
 def curve(told: Told) -> Html:
@@ -65,29 +51,53 @@ def machines(told: Told) -> Html | None:
         return None
     target, read = told.target, told.machine.automaton
     found = read if target is None else in_words_of(target, read)
-    if target is not None and same_steps(found, target):
-        shown = drawing(found, "Read out of the network")
-        same = element("p", "Read out of the weights without looking at the target, it is the target, arrow for arrow.")
-        beside = Html(shown.replace("Read out of the network", "The target"))
-        return joined([same, element("div", shown, beside, class_="pair")])
-    pictures = [drawing(found, f"Read out of the network, {found.n_states:,} states")]
+    same = target is not None and same_steps(found, target)
+    pictures = [_picture(found, READ)]
     if target is not None:
-        pictures.append(drawing(target, f"The target, {target.n_states:,} states"))
-    return element("div", *pictures, class_="pair")
+        pictures.append(Html(pictures[0].replace(READ, TARGET)) if same else _picture(target, TARGET))
+    said = []
+    if same:
+        said = ["Read out of the weights without looking at the target, it is the target, arrow for arrow."]
+    elif reads := told.machine.about.get("reads"):
+        said = [f"What was read out takes {reads}, which is more than the task says."]
+    return joined([*(element("p", sentence) for sentence in said), element("div", *pictures, class_="pair")])
 
 
-def heads(told: Told) -> Html:
+def _picture(machine: Moore | Mealy, title: str) -> Html:
+    sizes = f"{title}: {machine.n_states:,} states, {machine.n_symbols:,} symbols"
+    return drawing(machine, sizes) or element("p", f"{sizes}, too many for a drawing.", class_="soft")
+
+
+def heads(told: Told) -> Html | None:
     if told.certificate is not None and told.checked:
         return head_tables(told.certificate)
     if told.machine is not None and told.machine.heads is not None:
         return plain_tables(told.machine)
-    return element("p", "Nothing is known of them: there is no certificate.", class_="soft")
+    return None
 
 
-def certificate(told: Told) -> Html:
+def step_by_step(told: Told) -> Html | None:
+    """A word, where the heads stand along it, and what is said."""
+    if told.certificate is None or not told.checked or told.machine is None:
+        return None
+    word = word_of(told)
+    if word is None:
+        return None
+    said = "Where every head stands after every symbol: all that the network carries from one step to the next."
+    try:
+        read = walk(told.certificate, word, told.machine.speak(word))
+    except LookupError:  # the certificate is of another task than the rest of the folder
+        return None
+    return joined([element("p", said, class_="soft"), read])
+
+
+def certificate(told: Told) -> Html | None:
     """The proof in words, with every line that `detent check` prints."""
+    if told.certificate is None and told.machine is None:
+        return None
     if told.certificate is None or not told.checked:
-        return element("p", "There is none. `detent train` writes one when the machine is right on every word.")
+        said = " writes one when the machine is right on every word."
+        return element("p", "There is none. ", element("code", "detent train"), said)
     from detent.certification.summary import summary
 
     lines = summary(told.certificate).splitlines()
@@ -104,64 +114,3 @@ def certificate(told: Told) -> Html:
 def sweep(told: Told) -> Html | None:
     rows = [row for row in told.sweep if is_sweep(row)]
     return lengths(rows) if rows else None
-
-
-def usage(told: Told) -> Html | None:
-    """How to load and run the machine, with a word and what it says."""
-    if told.machine is None:
-        return None
-    machine = told.machine
-    word = _word(told)
-    said = machine.speak(word)
-    path = told.folder / MACHINE
-    python = (
-        f"import detent.runtime\n\nmachine = detent.runtime.load({str(path)!r})\n"
-        f"print(machine.speak({word!r}))\n# {said!r}\n\n"
-        "stream = machine.stream()    # piece by piece, for as long as it takes\n"
-        'machine.export("machine.c")  # or .js, .onnx: a program without dependencies'
-    )
-    line = shlex.join(["echo", " ".join(word)])
-    shell = [f"{line} | detent run {shlex.quote(str(path))}"]
-    if told.certificate is not None:
-        shell.append(f"detent check {shlex.quote(str(told.folder / CERTIFICATE))}")
-    return joined([element("pre", python), element("pre", "\n".join(shell))])
-
-
-def _word(told: Told) -> list[str]:
-    """A short word as the task draws them; the first symbols where nobody knows the task any more."""
-    assert told.machine is not None
-    if told.task is not None and set(told.task.machine.symbols) <= set(told.machine.symbols):
-        for length in range(4, LONGEST_WORD):
-            with contextlib.suppress(InvalidConfig):  # no word of this law has this length
-                drawn = told.task.sample(1, length, np.random.default_rng(0)).inputs[0]
-                return [told.task.machine.symbols[a] for a in drawn.tolist()]
-    return list(told.machine.symbols[:4])
-
-
-def named(names: tuple[str, ...]) -> str:
-    """How many, and the first of them."""
-    shown = ", ".join(names[:SHOWN])
-    return f"{len(names):,}: {shown}{', ...' if len(names) > SHOWN else ''}"
-
-
-def _network(told: Told) -> str:
-    cell, width = str(told.config.get("cell", "nfsm")), told.config.get("width")
-    parts = [cell.upper() if cell == "nfsm" else cell]
-    if told.certificate is not None:
-        sizes = " | ".join(" ".join(map(str, layer["heads"])) for layer in told.certificate["layers"])
-        parts.append(f"heads of {sizes} indices")
-    if width is not None:
-        parts.append(f"width {width}")
-    return ", ".join(parts)
-
-
-def _count(history: list[dict[str, Any]]) -> int:
-    """Steps of all phases of all attempts."""
-    last: dict[tuple[Any, Any], int] = {}
-    for row in history:
-        last[row.get("attempt"), row.get("phase")] = int(row.get("step", 0))
-    return sum(last.values())
-
-
-def _again(attempt: int) -> str:
-    return f", after beginning again {attempt} times" if attempt > 1 else ", after beginning again once" * attempt

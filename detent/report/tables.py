@@ -11,6 +11,8 @@ from detent.report.words import weakest
 from detent.runtime import Machine
 
 MOST_COLUMNS, MOST_ROWS, MOST_TABLES = 24, 40, 24
+MOST_WINDOWS = 24
+"""Rows of a table in a stack, which has a row for every window that is read."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Shown:
 
 
 def head_tables(content: dict[str, Any]) -> Html:
-    """One table per head, out of a certificate; a stack has too many, and only their numbers are told."""
+    """One table per head, out of a certificate."""
     if len(content["layers"]) > 1 or content["reach"] > 1:
         return _stack(content)
     (layer,), closest = content["layers"], weakest(content)
@@ -68,9 +70,9 @@ def _how_to_read(heads: list[Shown]) -> Html:
     return element("p", f"{said}.", class_="soft")
 
 
-def _table(head: Shown) -> Html:
+def _table(head: Shown, most_rows: int = MOST_ROWS) -> Html:
     d = len(head.entries[0])
-    columns, rows = min(d, MOST_COLUMNS), min(len(head.symbols), MOST_ROWS)
+    columns, rows = min(d, MOST_COLUMNS), min(len(head.symbols), most_rows)
     top = element("tr", element("th", "", scope="col"), *(_column(k, head.start) for k in range(columns)))
     body = []
     for a in range(rows):
@@ -101,16 +103,36 @@ def _left_out(d: int, columns: int, symbols: int, rows: int) -> list[Html]:
     if d > columns:
         parts.append(f"{columns} of {d} columns")
     if symbols > rows:
-        parts.append(f"{rows} of {symbols} symbols")
+        parts.append(f"{rows} of {symbols} rows")
     said = f"Shown: {' and '.join(parts)}; the rest stands in the files of the run."
     return [element("figcaption", said)] if parts else []
 
 
 def _stack(content: dict[str, Any]) -> Html:
-    rows = [
-        f"Layer {number}: heads of {' '.join(map(str, layer['heads']))} indices, tables for {len(layer['windows']):,} "
-        "windows of what it reads."
-        for number, layer in enumerate(content["layers"])
-    ]
-    said = "Here a table depends on more than one symbol, so there are many; certificate.json holds them all."
-    return joined([element("ul", *(element("li", row) for row in rows)), element("p", said, class_="soft")])
+    """Layer by layer, a row for every window: the symbols before and now, above with the indices below them."""
+    said = (
+        "Here a table depends on the last symbols, and in a layer above on where the heads below stand (in brackets). "
+        "There are many; certificate.json holds them all. A dash stands where no word ever looks."
+    )
+    parts = [element("p", said, class_="soft")]
+    for depth, layer in enumerate(content["layers"]):
+        rows = [" ".join(_read(content, depth, one) for one in window) for window in layer["windows"]]
+        told = f"Layer {depth}: heads of {' '.join(map(str, layer['heads']))} indices, tables for {len(rows):,} windows"
+        shown = [
+            Shown(head, rows, layer["tables"][head], layer["start"][head], None, None)
+            for head in range(len(layer["heads"]))
+        ]
+        tables = element("div", *(_table(head, MOST_WINDOWS) for head in shown[:MOST_TABLES]), class_="tables")
+        parts.append(element("details", element("summary", told), tables))
+    return joined(parts)
+
+
+def _read(content: dict[str, Any], depth: int, number: int) -> str:
+    """What a layer reads at a step: the symbol, and the indices of the heads below; a dot before the word began."""
+    if number < 0:
+        return "·"
+    told = content["layers"][depth]["inputs"][number]
+    if depth == 0:
+        return str(content["symbols"][told[0]])
+    symbol = _read(content, depth - 1, told[0])
+    return f"{symbol} ({' '.join(map(str, told[1:]))})"

@@ -58,9 +58,8 @@ def unproved(content: dict[str, Any]) -> list[str]:
 def sentences(content: dict[str, Any]) -> list[str]:
     """The same at length."""
     counts = content["counts"]
-    heads = " | ".join(" ".join(map(str, layer["heads"])) for layer in content["layers"])
     told = [
-        f"The heads ({heads} indices) can stand in {counts['joint_indices']:,} ways; words lead to "
+        f"The heads, of {heads_of(content)} indices, can stand in {counts['joint_indices']:,} ways; words lead to "
         f"{counts['reached']:,} of them, which stand for the {counts['task_states']:,} states of the target.",
         "Every step from every one of them was followed for every symbol. The network always goes where the target "
         "goes and says what the target says, so by induction it does so on every word, however long.",
@@ -103,6 +102,11 @@ def refusal(verdict: Verdict | None) -> str:
         return "There is no certificate, and nothing to compare the machine with."
     said = verdict.explain()
     return f"{said[:1].upper()}{said[1:]}"
+
+
+def heads_of(content: dict[str, Any]) -> str:
+    """Sizes of heads, layer by layer: 3 and 2, or 4, 4 and 4 below 4 and 4."""
+    return " below ".join(listed([str(size) for size in layer["heads"]]) for layer in content["layers"])
 
 
 def listed(names: list[str]) -> str:

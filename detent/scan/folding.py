@@ -52,14 +52,14 @@ fold.register_autograd(_pull_back, setup_context=_keep)
 class _Unfolded(torch.autograd.Function):
     """`_unfold`; there is no second derivative."""
 
-    forward = staticmethod(_unfold)
+    forward = staticmethod(lambda *arguments: _unfold(*arguments))
     setup_context = staticmethod(lambda ctx, inputs, output: None)
 
 
 class _Folded(torch.autograd.Function):
-    """`fold`, when nobody traces."""
+    """`fold`, when nobody traces. (PyTorch looks at the signature of `forward` in every call: it is a short one.)"""
 
-    forward = staticmethod(_fold)
+    forward = staticmethod(lambda *arguments: _fold(*arguments))
     setup_context = staticmethod(_keep)
 
     @staticmethod

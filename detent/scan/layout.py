@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,20 +17,45 @@ from detent.scan.segments import LENGTH, ROOM, ROW, cut, of_batch, of_lengths, o
 from detent.scan.tables import check_states
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Segments, the state each one begins in, and which of them open and close each sequence."""
+class Cuts(NamedTuple):
+    """Where resets cut sequences into pieces, and what is left of the sequences."""
 
-    segments: Tensor
-    """G 6."""
-    starts: Tensor
-    """G r."""
     opening: Tensor
     """B: the segment that begins in the sequence's own start state."""
     closing: Tensor
     """B: the segment whose last state is the sequence's."""
     carried: Tensor
     """B booleans: false where a reset at the first step discards the start state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Segments, the state each one begins in, and where resets have cut, if they have."""
+
+    segments: Tensor
+    """G 6."""
+    starts: Tensor
+    """G r."""
+    cuts: Cuts | None = None
+
+    def finals(self, lasts: Tensor) -> Tensor:
+        """G ... -> B ...: of what segments end in, what sequences end in; always a tensor of its own."""
+        return lasts.clone() if self.cuts is None else lasts[self.cuts.closing.to(lasts.device)]
+
+    def of_finals(self, gradient: Tensor) -> Tensor:
+        """B ... -> G ...: the adjoint of `finals`."""
+        if self.cuts is None:
+            return gradient
+        lasts = gradient.new_zeros(len(self.segments), *gradient.shape[1:])
+        lasts[self.cuts.closing.to(gradient.device)] = gradient
+        return lasts
+
+    def of_starts(self, gradient: Tensor) -> Tensor:
+        """G S -> B S: of the gradients before all segments, those that reach the states sequences began in."""
+        if self.cuts is None:
+            return gradient.clone()
+        carried = self.cuts.carried.to(gradient.device)
+        return gradient[self.cuts.opening.to(gradient.device)] * carried[:, None]
 
     @property
     def held_rows(self) -> tuple[Tensor, Tensor]:
@@ -44,9 +70,12 @@ class Layout:
 
 def lay_out(
     shape: Sequence[int], start: Tensor, heads: Sequence[int], lengths: Tensor | None, boundaries: Tensor | None,
-    resets: Tensor | None, home: Sequence[int],
+    resets: Tensor | None, home: Sequence[int], *, trusted: bool = False,
 ) -> Layout:  # fmt: skip
-    """Segments of an input of B L rows, or of N rows packed between `boundaries`; `home` is where resets go."""
+    """Segments of an input of B L rows, or of N rows packed between `boundaries`; `home` is where resets go.
+
+    A start that is `trusted` has been checked before.
+    """
     if boundaries is not None:
         _check_boundaries(boundaries, shape[0])
         segments = of_packed(boundaries)
@@ -55,11 +84,11 @@ def lay_out(
         segments = of_lengths(lengths, shape[1])
     else:
         segments = of_batch(shape[0], shape[1])
-    check_states(start, heads, len(segments))
+    if not trusted:
+        check_states(start, heads, len(segments))
     start = start.long().cpu()
-    whole = torch.arange(len(segments))
     if resets is None:
-        return Layout(segments, start, whole, whole, torch.ones(len(segments), dtype=torch.bool))
+        return Layout(segments, start)
     pieces, parent = cut(segments, resets)
     first = torch.ones(len(pieces), dtype=torch.bool)
     first[1:] = parent[1:] != parent[:-1]
@@ -70,7 +99,7 @@ def lay_out(
     carried = ~(flat[begins] & (segments[:, LENGTH] > 0)) if len(flat) else torch.ones(len(segments)).bool()
     starts = torch.tensor(list(home)).expand(len(pieces), -1).clone()
     starts[opening] = torch.where(carried[:, None], start, starts[opening])
-    return Layout(pieces, starts, opening, closing, carried)
+    return Layout(pieces, starts, Cuts(opening, closing, carried))
 
 
 def _check_lengths(lengths: Tensor, room: int) -> None:

@@ -49,10 +49,10 @@ def _source(kernels: Any, input: Tensor, weight: Tensor, bias: Tensor, index: Te
 
 def _layout(
     input: Tensor, index: Tensor | None, start: Tensor, heads: Sequence[int], lengths: Tensor | None,
-    boundaries: Tensor | None, resets: Tensor | None, home: Sequence[int],
+    boundaries: Tensor | None, resets: Tensor | None, home: Sequence[int], *, trusted: bool = False,
 ) -> Layout:  # fmt: skip
     shape = input.shape[:-1] if index is None else index.shape
-    return lay_out(shape, start, heads, lengths, boundaries, resets, home)
+    return lay_out(shape, start, heads, lengths, boundaries, resets, home, trusted=trusted)
 
 
 def _track(
@@ -75,7 +75,7 @@ def _track(
         at = kernels.track(tables, window, at, states, heads)
         if chunk == 0:
             made.append(tables)
-    finals = one_hot(at[layout.closing.to(at.device)], heads, vectors.dtype)
+    finals = one_hot(layout.finals(at), heads, vectors.dtype)
     output = kernels.read(vectors.contiguous(), offset.contiguous(), states, heads)
     kept = _filled(made[0], rows.numel()) if made else states.new_empty(0, sum(heads))
     return output.view(*rows, output.shape[1]), states.view(*rows, len(heads)), finals, kept
@@ -111,17 +111,16 @@ def _gradients(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Gradients of (input or nothing, weight, bias, vectors, offset, carry)."""
     kernels = stages(backend)
-    layout = _layout(input, index, start, heads, lengths, boundaries, resets, home)
+    layout = _layout(input, index, start, heads, lengths, boundaries, resets, home, trusted=True)
     source = _source(kernels, input, weight, bias, index)
     noise = Noise(int(seed), temperature) if noisy else None
     states, gradient = _flat(states), _flat(output_gradient)
     device = input.device
 
-    lasts = gradient.new_zeros(len(layout.segments), sum(heads))
-    lasts[layout.closing.to(device)] = finals_gradient
+    lasts = layout.of_finals(finals_gradient)
     held, owner = (part.to(device) for part in layout.held_rows)
     if len(held):
-        lasts.index_add_(0, owner, gradient[held] @ vectors.T)
+        lasts = lasts.index_add(0, owner, gradient[held] @ vectors.T)
 
     width = source.input.shape[-1]
     summed: tuple[Tensor | None, Tensor | None, Tensor]
@@ -138,7 +137,6 @@ def _gradients(
         lasts = kernels.weigh(made, gains, lasts, window, heads)
         kernels.surrogate(source, window, starts, states, gains, heads, noise, temperature, summed)
 
-    carried = lasts[layout.opening.to(device)] * layout.carried.to(device)[:, None]
     of_vectors = kernels.collect(gradient, states, heads)
     if index is None:
         of_rows, of_weight, of_bias = summed
@@ -149,7 +147,7 @@ def _gradients(
         pulled_back = (of_logits @ source.weight).view_as(input) if of_input else gradient.new_empty(0)
         of_weight, of_bias = of_logits.T @ source.input, of_logits.sum(0)
     # every row read one index of the first head: what those collected is the sum over all rows
-    return pulled_back, of_weight, of_bias, of_vectors, of_vectors[: heads[0]].sum(0), carried
+    return pulled_back, of_weight, of_bias, of_vectors, of_vectors[: heads[0]].sum(0), layout.of_starts(lasts)
 
 
 track_backward = torch.library.custom_op("detent::track_backward", _gradients, mutates_args=())
@@ -158,6 +156,8 @@ track_backward = torch.library.custom_op("detent::track_backward", _gradients, m
 def _window_starts(layout: Layout, window: Tensor, states: Tensor, device: torch.device) -> Tensor:
     """The states in which the rows of a window begin: a segment's own start, or what the row before left."""
     starts = layout.starts.to(device)
+    if window is layout.segments:
+        return starts
     later = (window[:, 0] > layout.segments[:, 0]).to(device)
     before = (window[:, 0] - 1).clamp(0, max(len(states) - 1, 0)).to(device)
     return torch.where(later[:, None], states[before].long(), starts) if len(states) else starts
@@ -205,14 +205,14 @@ track.register_autograd(_backward, setup_context=_keep)
 class _Pulled(torch.autograd.Function):
     """`_gradients`; there is no second derivative."""
 
-    forward = staticmethod(_gradients)
+    forward = staticmethod(lambda *arguments: _gradients(*arguments))
     setup_context = staticmethod(lambda ctx, inputs, output: None)
 
 
 class _Tracked(torch.autograd.Function):
     """`track`, when nobody traces."""
 
-    forward = staticmethod(_track)
+    forward = staticmethod(lambda *arguments: _track(*arguments))
     setup_context = staticmethod(_keep)
 
     @staticmethod
@@ -248,7 +248,7 @@ def follow(
         at = kernels.track(tables, layout.segments, at, states, heads, _checked(index, len(distinct.input)))
     vectors = kernels.fold(values.contiguous(), projection.contiguous(), heads)
     output = kernels.read(vectors, offset.contiguous(), states, heads)
-    last = at[layout.closing.to(at.device)]
+    last = layout.finals(at)
     return output.view(*rows, output.shape[1]), states.long().view(*rows, len(heads)), last
 
 

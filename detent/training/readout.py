@@ -5,7 +5,7 @@
 With thousands of labels the logits of a batch would fill the memory; here no more than a strip of them exists at once.
 A label whose probability is below eps / 2n counts as impossible: all of them together are less than half a unit in the
 last place of 1, which is how well the probability of the likeliest is known. Where most labels are impossible, only the
-others are looked at in the backward pass.
+others are looked at in the backward pass; and where a screen finds them, in the forward pass too.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from detent.training.screening import Screen
+
 STRIP = 1 << 21
 """Logits that exist at once."""
 ROOM = 1 << 24
 """Probabilities that are kept for the backward pass; beyond that they are computed again."""
 FEW = 1 / 32
 """The share of possible labels below which they are listed."""
+MANY = 1024
+"""Labels from which on a screen is worth its making."""
 
 Sums = tuple[Tensor, Tensor]
 """Gradients of the weights and the bias of a read-out, so far."""
@@ -65,6 +69,11 @@ class Listed:
         return torch.zeros_like(features).index_add_(0, row, model.weight[column].mul_(slope[:, None]))
 
 
+Said = tuple[Tensor, Tensor, Tensor, All | Listed]
+"""Of a strip: the likeliest labels, the logarithm of what probabilities were divided by, the logits of the wanted labels,
+the probabilities."""
+
+
 class Surprise:
     """Cross-entropy of rows that come in portions; afterwards its gradient, given the weight of every row."""
 
@@ -73,19 +82,46 @@ class Surprise:
         self.strips: list[tuple[Tensor, Tensor, All | Listed]] = []
         """(features: rows m, wanted labels, probabilities)."""
         self.room = ROOM
+        self.screen: Screen | None = None
 
     @torch.no_grad()
     def add(self, features: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
         """(whether the likeliest label is the wanted one, the cross-entropy), row by row."""
         right, surprise = [], []
-        for piece, label in _strips(features, wanted, len(self.readout.weight)):
-            logits = linear(piece, self.readout.weight, self.readout.bias)
-            said = likeliest(logits)
+        labels = len(self.readout.weight)
+        if not self.strips and labels >= MANY:
+            self.screen = Screen.of(self.readout, float(features.norm(dim=1).max()))
+        for piece, label in _strips(features, wanted, labels):
+            said, total, right_logit, found = self._screened(piece, label) or self._all(piece, label)
             right.append(said == label)
-            found, total = self._probabilities(logits, said)
-            surprise.append(total - logits.gather(1, label[:, None]).flatten())
+            surprise.append(total - right_logit)
             self.strips.append((piece, label, found))
         return torch.cat(right), torch.cat(surprise)
+
+    def _all(self, features: Tensor, label: Tensor) -> Said:
+        logits = linear(features, self.readout.weight, self.readout.bias)
+        said = likeliest(logits)
+        found, total = self._probabilities(logits, said)
+        return said, total, logits.gather(1, label[:, None]).flatten(), found
+
+    def _screened(self, features: Tensor, label: Tensor) -> Said | None:
+        """The same, where a screen leaves few labels possible."""
+        if self.screen is None:
+            return None
+        weight, bias = self.readout.weight, self.readout.bias
+        below = impossible(len(weight), weight.dtype)
+        row, column = self.screen.possible(features, below)
+        if len(row) >= FEW * len(features) * len(weight):
+            return None
+        logit = features[row].mul_(weight[column]).sum(1) + bias[column]
+        top = features.new_full((len(features),), -torch.inf).scatter_reduce(0, row, logit, "amax")
+        largest = (logit == top[row]).nonzero().flatten()
+        said = label.new_full(label.shape, len(weight)).scatter_reduce(0, row[largest], column[largest], "amin")
+        close = (logit > top[row] - below).nonzero().flatten()
+        row, column, p = row[close], column[close], (logit[close] - top[row[close]]).exp_()
+        total = torch.zeros_like(top).index_add_(0, row, p)
+        right_logit = (features * weight[label]).sum(1) + bias[label]
+        return said, top + total.log(), right_logit, Listed(row, column, p / total[row])
 
     def _probabilities(self, logits: Tensor, said: Tensor) -> tuple[All | Listed, Tensor]:
         """(the probabilities, the logarithm of what they were divided by)."""

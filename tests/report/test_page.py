@@ -110,7 +110,8 @@ def test_a_large_machine_is_not_drawn(tmp_path: Path) -> None:
     (folder / "config.json").write_text(json.dumps({"task": "M11", "seed": 42, "arm": "default", "width": 128}))
     Machine.of(mathieu11()).save(folder / "machine.json")
     page = page_of(folder)
-    assert re.search(r"7,920 states and \d symbols are too many for a drawing here\.", page)
+    assert "Read out of the network: 7,920 states, 4 symbols, too many for a drawing." in page
+    assert "A word, step by step" not in page
     assert len(page) < 60_000
 
 
@@ -138,7 +139,9 @@ def test_a_certificate_that_was_bent_is_refused(s3: Path, tmp_path: Path) -> Non
 
 
 def test_a_baseline_has_a_curve_and_a_sweep(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(json.dumps({"task": "S3", "seed": 1, "cell": "mamba", "width": 16}))
+    plan = {"task": "S3", "seed": 1, "cell": "mamba", "recipe": "cpu", "size": {"layers": 1, "width": 16},
+            "settings": {"length": 24}}  # fmt: skip
+    (tmp_path / "config.json").write_text(json.dumps(plan))
     for step in (50, 100):
         row = {"attempt": 0, "phase": "tracking", "step": step, "loss": 1 / step, "accuracy": step / 100}
         records.append(tmp_path / "history.jsonl", row)
@@ -148,7 +151,11 @@ def test_a_baseline_has_a_curve_and_a_sweep(tmp_path: Path) -> None:
     for row in (fails, holds):
         records.append(tmp_path / "sweeps.jsonl", told | row)
     text = Outline(page_of(tmp_path)).text
-    assert "no machine was read out of this network" in text
+    assert "mamba has no tables that could be read out of it, so samples are all there is." in text
+    assert "100% of fresh words were right at the length it was trained at, 24." in text
+    assert "network mamba, 1 layer, width 16 recipe cpu" in text
+    assert "Tables of the heads" not in text
+    assert "The certificate" not in text
     assert "100 steps" in text
     assert "mamba: fails at length 77; fewer than 90% of the words have every label right." in text
     assert "nfsm: no failure up to length 1,024 (64 words each)." in text
@@ -204,6 +211,9 @@ def test_a_stack_with_questions(tmp_path: Path) -> None:
     text = Outline(page).text
     assert "correct on every word of the grammar of every length" in text
     assert re.search(r"column \d+ \(layer \d, head \d\)", text)
-    assert "tables for " in text
-    assert "'who', 'has', 'the'" in unescape(page)
+    assert "Layer 1: heads of 4 4 4 indices, tables for 56 windows" in text
+    assert "Shown: 24 of 56 rows" in text
+    assert "What was read out takes sentences in any order" in text
+    assert "word = 'alice has the key . bob has the coin . charlie has the ring . who has the ring ?'" in unescape(page)
+    assert "# charlie" in text
     assert len(page) < 60_000

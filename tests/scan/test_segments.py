@@ -80,9 +80,10 @@ def test_a_layout_knows_who_opens_and_who_closes():
     start = torch.tensor([[1], [1]])
     layout = lay_out((2, 3), start, (3,), None, None, resets, (2,))
     assert layout.starts.flatten().tolist() == [1, 2, 2]
-    assert layout.opening.tolist() == [0, 2]
-    assert layout.closing.tolist() == [1, 2]
-    assert layout.carried.tolist() == [True, False]
+    assert layout.cuts is not None
+    assert layout.cuts.opening.tolist() == [0, 2]
+    assert layout.cuts.closing.tolist() == [1, 2]
+    assert layout.cuts.carried.tolist() == [True, False]
 
 
 def test_held_rows_name_their_segment():

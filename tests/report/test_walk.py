@@ -1,0 +1,65 @@
+"""A word step by step is what the network does, and what the certificate says it does."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import torch
+
+from detent.recipes.folder import read_out
+from detent.report import page_of
+from detent.report.walk import steps, walk
+
+TSO = Path(__file__).parents[2] / "results" / "certificates" / "TSO3-42.json"
+STORY = "alice has the key . bob has the ring . charlie has the coin . bob swaps with alice . who has the ring ?"
+
+
+def test_the_heads_stand_where_the_network_has_them(s3: Path) -> None:
+    from detent.recipes.folder import judge
+
+    model, found, _, _ = judge(s3, None)
+    content = json.loads((s3 / "certificate.json").read_text())
+    word = ["(0 1)", "(1 2)", "(1 2)", "(0 1)", "(0 1)", "(1 2)", "(0 1)"]
+    numbers = torch.tensor([[content["symbols"].index(symbol) for symbol in word]])
+    for length, step in enumerate(steps(content, word), 1):
+        with torch.no_grad():
+            _, state = model(numbers[:, :length])
+        assert [list(layer) for layer in step.indices] == [state[0][0].flatten().tolist()]
+    assert [step.state for step in steps(content, word)] == found.speak(word)
+
+
+def test_a_stack_walks_through_the_configurations_of_its_certificate() -> None:
+    content = json.loads(TSO.read_text())
+    reached = {
+        tuple(row[: sum(len(layer["heads"]) for layer in content["layers"])]) for row in content["configurations"]
+    }
+    walked = steps(content, STORY.split())
+    assert {tuple(k for layer in step.indices for k in layer) for step in walked} <= reached
+    assert walked[-1].state == "idle | ring: alice, key: bob, coin: charlie"
+
+
+def test_the_page_shows_it(s3: Path) -> None:
+    page = page_of(s3)
+    _, machine = read_out(s3)
+    table = re.search(r"A word, step by step</h2>.*?<tbody>(.*?)</tbody>", page, re.DOTALL)
+    assert table is not None
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table[1].split("</tr>") if row]
+    assert [row[-1] for row in rows] == machine.speak([row[0] for row in rows])
+    assert len(rows) == 6
+
+
+def test_layers_of_a_stack_are_named_above_their_heads() -> None:
+    content = json.loads(TSO.read_text())
+    table = walk(content, STORY.split(), [""] * (len(STORY.split()) - 1) + ["alice"])
+    assert re.findall(r'colspan="(\d)" class="group">(layer \d)', table) == [("4", "layer 0"), ("3", "layer 1")]
+    assert table.count('<th scope="col">head ') == 7
+    assert "<td>idle | ring: alice, key: bob, coin: charlie</td><td>alice</td>" in table
+
+
+def test_a_certificate_of_another_task_shows_no_walk(s3: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "machine.json"):
+        (tmp_path / name).write_bytes((s3 / name).read_bytes())
+    (tmp_path / "certificate.json").write_bytes(TSO.read_bytes())
+    assert "A word, step by step" not in page_of(tmp_path)

@@ -26,7 +26,7 @@ def test_the_heads_stand_where_the_network_has_them(s3: Path) -> None:
     for length, step in enumerate(steps(content, word), 1):
         with torch.no_grad():
             _, state = model(numbers[:, :length])
-        assert [list(layer) for layer in step.indices] == [state[0][0].flatten().tolist()]
+        assert [list(layer) for layer in step.indices] == [state[0][1].flatten().tolist()]
     assert [step.state for step in steps(content, word)] == found.speak(word)
 
 

@@ -70,8 +70,7 @@ class Listed:
 
 
 Said = tuple[Tensor, Tensor, Tensor, All | Listed]
-"""Of a strip: the likeliest labels, the logarithm of what probabilities were divided by, the logits of the wanted labels,
-the probabilities."""
+"""Of a strip: the likeliest labels, the logarithms of what was divided by, the wanted labels' logits, probabilities."""
 
 
 class Surprise:

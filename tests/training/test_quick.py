@@ -21,8 +21,6 @@ from detent.models import Backbone
 from detent.tasks import task
 from detent.training import Settings, Tracking, plain, quick
 from detent.training.loss import FAINT, first_error, mask, reach
-from detent.training.readout import All, Listed, Surprise, impossible, likeliest_of
-from detent.training.screening import Screen
 from tests.training.test_phases import anchored
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-12}
@@ -197,108 +195,6 @@ def test_a_check_on_shared_rows_is_a_check_of_every_position():
         wanted = first_error(model(tokens)[0], labels)
     assert torch.equal(quick.first_errors(model, tokens, labels, SMALL), wanted)
     assert len(wanted.unique()) > 3
-
-
-@pytest.mark.parametrize(("sharpness", "kind"), [(1.0, All), (500.0, Listed)], ids=["all", "listed"])
-def test_the_surprise_of_many_labels_is_the_cross_entropy(monkeypatch, sharpness, kind):
-    """In strips, some of them computed again; wanted: PyTorch's own function and its gradient."""
-    monkeypatch.setattr("detent.training.readout.STRIP", 700)
-    monkeypatch.setattr("detent.training.readout.ROOM", 1500)
-    generator = torch.Generator().manual_seed(0)
-    readout = nn.Linear(16, 100).double()
-    with torch.no_grad():
-        readout.weight.copy_(sharpness * torch.randn(100, 16, generator=generator) / 4)
-        readout.bias.zero_()
-    compare_with_cross_entropy(readout, kind, generator)
-
-
-def test_the_surprise_behind_a_screen_is_the_cross_entropy(monkeypatch):
-    monkeypatch.setattr("detent.training.readout.STRIP", 9_000)
-    monkeypatch.setattr("detent.training.screening.Screen.of", screens := Counted(Screen.of))
-    generator = torch.Generator().manual_seed(1)
-    readout = low_rank(generator)
-    readout.weight.mul_(100.0)
-    compare_with_cross_entropy(readout.requires_grad_(), Listed, generator)
-    assert len(screens.gave) == 1 and screens.gave[0] is not None
-
-
-class Counted:
-    """A function, and what it gave."""
-
-    def __init__(self, function):
-        self.function, self.gave = function, []
-
-    def __call__(self, *given):
-        self.gave.append(self.function(*given))
-        return self.gave[-1]
-
-
-def compare_with_cross_entropy(readout, kind, generator):
-    labels, width = readout.weight.shape
-    features = [
-        torch.randn(rows, width, generator=generator, dtype=torch.float64, requires_grad=True) for rows in (30, 1)
-    ]
-    labels = [torch.randint(0, labels, (len(part),), generator=generator) for part in features]
-    with torch.no_grad():
-        labels[0][:10] = readout(features[0][:10]).argmax(-1)
-    weights = torch.rand(31, generator=generator, dtype=torch.float64)
-    weights[3:9] = 0
-    entropy = Surprise(readout)
-    found = [entropy.add(part.detach(), label) for part, label in zip(features, labels, strict=True)]
-    right, surprise = (torch.cat(part) for part in zip(*found, strict=True))
-    of_features, quickly = entropy.backward(weights), gradients(readout)
-    assert {type(strip[2]) for strip in entropy.strips} == {kind}
-
-    readout.zero_grad(set_to_none=True)
-    logits = readout(torch.cat(features))
-    terms = nn.functional.cross_entropy(logits, torch.cat(labels), reduction="none")
-    (terms * weights).sum().backward()
-    torch.testing.assert_close(surprise, terms.detach(), **CLOSE)
-    assert torch.equal(right, logits.argmax(-1) == torch.cat(labels))
-    assert torch.equal(likeliest_of(torch.cat(features).detach(), readout.requires_grad_(False)), logits.argmax(-1))
-    torch.testing.assert_close(of_features, torch.cat([part.grad for part in features]), **CLOSE)
-    for name, gradient in gradients(readout).items():
-        torch.testing.assert_close(quickly[name], gradient, **CLOSE)
-
-
-def low_rank(generator, *, wide=1.0):
-    """A read-out of 1,300 labels in 5 directions of 32, and a little in all others."""
-    readout = nn.Linear(32, 1300).double().requires_grad_(False)
-    main, across = (torch.randn(1300, 5, generator=generator), torch.randn(5, 32, generator=generator))
-    readout.weight.copy_(main @ across + wide * 1e-3 * torch.randn(1300, 32, generator=generator))
-    readout.bias.copy_(torch.randn(1300, generator=generator))
-    return readout
-
-
-def test_a_screen_lets_every_possible_label_pass_and_few_others():
-    """Wanted: all logits, in full."""
-    generator = torch.Generator().manual_seed(1)
-    readout, features = low_rank(generator), torch.randn(200, 32, generator=generator, dtype=torch.float64)
-    screen = Screen.of(readout, 7.0)
-    assert screen is not None and screen.directions.shape == (32, 5)
-    row, column = screen.possible(features, 2.0)
-    assert torch.equal(row, row.sort().values) and int(column.max()) < 1300
-    passed = torch.zeros(200, 1300, dtype=torch.bool)
-    passed[row, column] = True
-    logits = readout(features)
-    wanted = logits > logits.max(1, keepdim=True).values - 2.0
-    assert bool(passed[wanted].all()) and int(passed.sum()) < 2 * int(wanted.sum())
-    few = Screen(screen.directions[:, 1:], screen.weight[:, 1:], screen.bias, screen.lacking)
-    row, column = few.possible(features, 2.0)
-    passed[:] = False
-    passed[row, column] = True
-    assert not bool(passed[wanted].all()), "a direction less, and nothing noticed"
-
-
-def test_there_is_no_screen_where_labels_differ_in_every_direction():
-    assert Screen.of(low_rank(torch.Generator().manual_seed(1), wide=1000.0), 7.0) is None
-
-
-def test_labels_count_as_impossible_where_the_type_cannot_tell():
-    """Float32, 7920 labels: as many as there are, just below the bound, do not move a probability of 1."""
-    below = np.float32(np.exp(-impossible(7920, torch.float32)))
-    assert np.float32(1) + np.float32(7919 * below) == np.float32(1)
-    assert np.float32(1) + np.float32(7919 * below * np.exp(1.0)) > np.float32(1)
 
 
 def test_the_path_is_chosen_in_sight():

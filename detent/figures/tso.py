@@ -17,6 +17,8 @@ UNSET = ("idle", "nobody", "")
 NOTHING = "#F1F1F1"
 CELL, MARGIN = 0.165, 0.9
 """Inches: the height of a row of cells, and what stands above and below them."""
+HEIGHT = 0.92
+"""Of a cell, as a share of its row."""
 
 
 @styled
@@ -28,8 +30,14 @@ def paint(rows: Sequence[Row]) -> Any:
     places = _places(heads)
     figure = sheet(PAGE, CELL * (max(places) + 1) + MARGIN + 0.35)
     axes = figure.add_subplot()
+    tiles: dict[str, list[tuple[float, float]]] = {}
     for place, head in zip(places, heads, strict=True):
-        _row(axes, place, head, colours)
+        for t, (fill, text) in enumerate(_cells(head, colours)):
+            tiles.setdefault(fill, []).append((t, place))
+            if text:
+                _letter(axes, t, place, text, fill, bold=_is_register(head))
+    for fill, corners in tiles.items():
+        _lay(axes, fill, corners)
     _frame(axes, story, heads, places)
     _legend(figure, colours)
     return figure
@@ -53,21 +61,32 @@ def _places(heads: Sequence[Row]) -> list[float]:
     return [number + 0.8 * head["layer"] for number, head in enumerate(heads)]
 
 
-def _row(axes: Any, place: float, head: Row, colours: dict[str, str]) -> None:
-    from matplotlib.patches import Rectangle
-
+def _cells(head: Row, colours: dict[str, str]) -> list[tuple[str, str]]:
+    """(colour, text) of the head at every token."""
     values = head["values"] or [None] * len(head["indices"])
-    for t, (index, value) in enumerate(zip(head["indices"], values, strict=True)):
-        if _is_register(head):
-            fill, text = (NOTHING, "") if value in UNSET else (colours[value], str(value)[0].upper())
-        else:
-            fill, text = (NOTHING, "") if value == "" else ("#DADADA", str(index) if value is None else str(value))
-        axes.add_patch(Rectangle((t, place), 1, 0.92, facecolor=fill, edgecolor="white", linewidth=0.4))
-        if text:
-            axes.text(
-                t + 0.5, place + 0.5, text, ha="center", va="center", fontsize=5.0 if len(text) < 3 else 4.2,
-                color=_readable(fill), fontweight="bold" if _is_register(head) else "normal", clip_on=False,
-            )  # fmt: skip
+    if _is_register(head):
+        return [(NOTHING, "") if value in UNSET else (colours[value], str(value)[0].upper()) for value in values]
+    said = [str(index if value is None else value) for index, value in zip(head["indices"], values, strict=True)]
+    return [("#DADADA" if text else NOTHING, text) for text in said]
+
+
+def _letter(axes: Any, t: float, place: float, text: str, fill: str, *, bold: bool) -> None:
+    axes.text(
+        t + 0.5, place + 0.5, text, ha="center", va="center", fontsize=5.0 if len(text) < 3 else 4.2,
+        color=_readable(fill), fontweight="bold" if bold else "normal", clip_on=False,
+    )  # fmt: skip
+
+
+def _lay(axes: Any, fill: str, corners: Sequence[tuple[float, float]]) -> None:
+    """All cells of one colour, as one path: a file with a path for each would be twice as large."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    unit = Path.unit_rectangle()
+    cells = [Path(unit.vertices * (1, HEIGHT) + corner, unit.codes) for corner in corners]
+    axes.add_patch(
+        PathPatch(Path.make_compound_path(*cells), facecolor=fill, edgecolor="white", linewidth=0.4, joinstyle="miter")
+    )
 
 
 def _readable(fill: str) -> str:

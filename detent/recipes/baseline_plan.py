@@ -1,4 +1,4 @@
-"""How a baseline is trained on a task, written down; and the ways that have a name: `cpu`, `cpu-long`, `paper`."""
+"""How a baseline is trained on a task, written down; and the ways that have a name: cpu, cpu-long, cpu-deep, paper."""
 
 from __future__ import annotations
 
@@ -75,6 +75,15 @@ def _cpu_long(name: str, cell: str, seed: int) -> BaselinePlan:
     return replace(plan, recipe="cpu-long", settings=replace(plan.settings, steps=4_000))
 
 
+def _cpu_deep(name: str, cell: str, seed: int) -> BaselinePlan:
+    """The paper's four layers, of width 64: S4 takes three extensions of abelian groups, more than two layers hold."""
+    plan = _cpu(name, cell, seed)
+    return replace(
+        plan, recipe="cpu-deep", size=replace(plan.size, layers=4, width=64),
+        settings=replace(plan.settings, rate=3e-3, last_rate=3e-4, steps=2_000),
+    )  # fmt: skip
+
+
 def _paper(name: str, cell: str, seed: int) -> BaselinePlan:
     """The paper's: four layers of 256 channels in a backbone of width 128."""
     asks = task(name).question is not None
@@ -87,5 +96,5 @@ def _paper(name: str, cell: str, seed: int) -> BaselinePlan:
 
 
 RECIPES: dict[str, Callable[[str, str, int], BaselinePlan]] = {
-    "cpu": _cpu, "cpu-long": _cpu_long, "paper": _paper,
+    "cpu": _cpu, "cpu-long": _cpu_long, "cpu-deep": _cpu_deep, "paper": _paper,
 }  # fmt: skip

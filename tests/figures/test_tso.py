@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from matplotlib.patches import Rectangle
+from matplotlib.patches import PathPatch
 
 from detent import records
 from detent.errors import InvalidInput
@@ -17,12 +17,15 @@ ROWS = list(records.read(Path(__file__).parents[2] / "results" / "tso_stream.jso
 
 
 def cells(figure: Any) -> list[Any]:
-    return [patch for patch in figure.axes[0].patches if isinstance(patch, Rectangle) and patch.get_width() == 1]
+    """Per colour: (colour, the corners of its cells)."""
+    patches = [patch for patch in figure.axes[0].patches if type(patch) is PathPatch]
+    return [(patch.get_facecolor()[:3], patch.get_path().to_polygons(closed_only=True)) for patch in patches]
 
 
 def test_a_cell_for_every_head_and_token() -> None:
-    figure = tso.paint(ROWS)
-    assert len(cells(figure)) == 9 * 52 + 1  # and the box
+    corners = [tuple(cell.min(axis=0)) for _, some in cells(tso.paint(ROWS)) for cell in some]
+    rows = [number + 0.8 * head["layer"] for number, head in enumerate(ROWS[1:])]
+    assert sorted(corners) == sorted((t, row) for t in range(52) for row in rows)
 
 
 def test_letters_are_the_values() -> None:
@@ -52,7 +55,7 @@ def test_heads_without_a_meaning_show_their_index_in_grey() -> None:
     rows = [row if row["kind"] == "story" else {**row, "means": None, "values": None} for row in ROWS]
     figure = tso.paint(rows)
     assert "raw index   0.0" in words(figure)
-    assert {patch.get_facecolor()[:3] for patch in cells(figure)[:-1]} == {(0xDA / 255,) * 3}
+    assert {colour for colour, _ in cells(figure)} == {(0xDA / 255,) * 3}
 
 
 def test_nothing_is_cut_off_and_the_same_rows_give_the_same_picture(tmp_path: Path) -> None:

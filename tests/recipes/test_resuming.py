@@ -115,6 +115,7 @@ train(Plan(task="S3", width=16, arm="paper", tracking=settings, restarts=1), wat
 """
 
 
+@pytest.mark.slow
 def test_killed_by_the_system(tmp_path):
     folder = tmp_path / "run"
     done = subprocess.run([sys.executable, "-c", PROGRAM, folder, "3", "SIGKILL"])
@@ -123,6 +124,7 @@ def test_killed_by_the_system(tmp_path):
     assert train(PLANS["paper"], out=folder).extracted.weights == alone("paper").extracted.weights
 
 
+@pytest.mark.slow
 def test_the_verb_is_killed_and_repeated(tmp_path, capsys):
     """As a person would: `detent train` killed once its history has begun, and the same command again."""
     arguments = ["train", "S3", "--seed", "7", "--out", str(tmp_path / "killed"), "--json"]
@@ -162,7 +164,11 @@ def test_the_verb_is_interrupted_and_says_so(tmp_path, monkeypatch, capsys):
         "is repeated.\n",
     )
     monkeypatch.setattr(recipes, "train", whole)
-    assert command(["train", "S3"]) == 0
+    assert command(["train", "S3", "--json"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    # once more: it is over, and says the same again
+    assert command(["train", "S3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == done
 
 
 def test_folders_of_others_are_refused(tmp_path):

@@ -17,20 +17,25 @@ GUIDE = """Neural finite-state machines: track state exactly, at every length, a
 
 **Look around:**
 
-    detent demo                         a minute that shows what this is about
-    detent tasks                        the tasks, their size, the heads they need
-    detent tasks S4                     one task at length
-    detent tasks my_machine.dot         the same for a machine of yours
-    detent figure machine S3 -o s3.svg  draw it
-    detent train S3                     learn it, read the machine out of the network, compare it with the target
-    detent extract RUN -o s3.json       read the machine out of the weights again, to be used without them
-    detent certify s3.json --against S3 is it right on every word? If not, the shortest that shows it
-    detent check certificate.json       check a certificate again, without the network
-    detent sweep RUN                    read longer and longer words: at which length does it fail?
-    detent table results                failing lengths of all runs, beside the published ones
-    detent run machine.json words.txt   feed symbols to a machine, print what it says
-    detent report RUN                   all of it as one page for a browser
-    detent doctor                       what is installed, what works, how fast it is here
+    detent demo                 a minute that shows what this is about
+    detent doctor               what is installed, what works, and how fast
+    detent tasks                what there is to learn
+    detent tasks mine.dot       one task at length, or a machine of yours
+    detent train S3             learn it, read the machine out, prove it right
+
+**With the folder RUN that train leaves:**
+
+    detent report RUN           all of it as one page for a browser
+    detent sweep RUN            longer and longer words: where does it fail?
+    detent certify RUN          prove it once more, from the weights
+    detent check RUN/certificate.json        check the proof without torch
+    detent extract RUN -o s3.json            the machine, without the network
+    detent run RUN/machine.json words.txt    feed it symbols, print what it says
+
+**For a paper:**
+
+    detent figure machine S3 -o s3.svg       drawings
+    detent table results        failing lengths, beside the published ones
 
 Every verb has `--help` with examples, and `--json` for programs. Exit codes: 0 done and true, 1 done and false,
 2 wrong call or bad input, 130 interrupted. `detent --install-completion` teaches your shell to complete names.

@@ -33,8 +33,9 @@ def certify(
 
     Examples:
 
+        detent certify runs/S3-42-default
         detent certify runs/S3-42-default -o s3-certificate.json
-        detent certify machine.json --against S3
+        detent certify runs/S3-42-default/machine.json --against S3
         detent certify mine.dot --against theirs.json
     """
     certificate: Certificate | None = None

@@ -23,9 +23,9 @@ def check(
 
     Examples:
 
-        detent check runs/S3-42/certificate.json
+        detent check runs/S3-42-default/certificate.json
+        detent check runs/S3-42-default/certificate.json --json
         detent check results/certificates/*.json
-        detent check certificate.json --json
     """
     from detent.certification.checking import check as check_content
     from detent.certification.checking.reading import read

@@ -28,7 +28,7 @@ def extract(
     Examples:
 
         detent extract runs/S3-42-default -o s3.json
-        detent extract runs/S3-42-default -o s3.c
+        detent extract runs/S3-42-default -o s3.c && cc -O2 s3.c -o s3
     """
     from detent.recipes.folder import CONFIG, read_out, task_of
     from detent.recipes.plan import Plan

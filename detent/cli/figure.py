@@ -156,8 +156,8 @@ def tables(
 
     Examples:
 
-        detent figure tables runs/S4-42-default -o s4.svg
-        detent figure tables certificate.json -o learned.png
+        detent figure tables runs/S3-42-default -o s3.svg
+        detent figure tables results/certificates/S4-42.json -o s4.png
         detent figure tables A5 -o a5.svg
     """
     from detent.automata.diagram.saving import picture_format, save

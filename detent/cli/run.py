@@ -47,11 +47,11 @@ def run_machine(
 
     Examples:
 
-        echo a b b a | detent run machine.json
-        echo "Alice has the key. Bob swaps with Alice. Who has the key?" | detent run tso3.json
+        echo "(0 1) (1 2)" | detent run runs/S3-42-default/machine.json
+        yes "(0 1)" | head -1000000 | detent run s3.json --final --json
+        echo "Bob has the key. Who has the key?" | detent run tso3.json
         detent run tso3.json stories.txt --each-line --final
-        tail -f log | detent run protocol.dot --states
-        yes a | head -1000000 | detent run s4.detent --final --json
+        tail -f events.log | detent run mine.dot --states
     """
     from detent.runtime import load
     from detent.runtime.filter import Filter

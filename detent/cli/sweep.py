@@ -37,7 +37,7 @@ def sweep(
 
     An NFSM fails when one word of the batch has a wrong state, a baseline when more than a tenth have; a task with
     questions is scored by its answers. Exit code 0 when no failure was found, 1 when there is one. A sweep that was
-    stopped goes on when the command is repeated.
+    stopped goes on when the command is repeated. The row is kept in the run, and its report is written anew with it.
 
     Examples:
 
@@ -47,6 +47,7 @@ def sweep(
     """
     from detent import records
     from detent.recipes.sweeping import sweep_run
+    from detent.report import write_report
 
     try:
         with _progress() as shown:
@@ -57,10 +58,13 @@ def sweep(
     except KeyboardInterrupt:
         raise Stopped(f"interrupted; the sweep of {run} is gone on with when the command is repeated.") from None
     records.append(rows or run / "sweeps.jsonl", row)
+    report = write_report(run) if rows is None else None
     if as_json:
-        print_json(row)
+        print_json(row if report is None else {**row, "report": str(report)})
     else:
         print(f"{swept.sentence()} ({row['cell']}, {row['format']}, by its {row['path']}, {swept.seconds:.1f} s)")
+        if report is not None:
+            print(f"now in {report}")
     raise typer.Exit(0 if swept.holds else 1)
 
 

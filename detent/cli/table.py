@@ -1,4 +1,4 @@
-"""`detent table`: the paper's tables, from the rows in a folder, beside the published figures."""
+"""`detent table`: the paper's tables, from the rows in a folder beside the published figures, or computed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from detent.errors import InvalidInput
 
 app = typer.Typer(
     cls=Verbs.of("table"), no_args_is_help=True, rich_markup_mode="markdown",
-    help="The paper's tables, from the rows in a folder, beside the published figures. Needs no network.",
+    help="The paper's tables: from rows measured here, beside the published figures; the census from its own matrices.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 
@@ -33,6 +33,8 @@ Shape = Annotated[Form, typer.Option("--format", help="How it is printed.")]
 def results(rows: Rows = Path("results"), form: Shape = Form.text, as_json: AsJson = False) -> None:
     """The median failing length of every task and cell, and how many seeds learned it.
 
+    A failing length is the first at which too few words are right; `--json` has all figures.
+
     Examples:
 
         detent table results
@@ -44,6 +46,8 @@ def results(rows: Rows = Path("results"), form: Shape = Form.text, as_json: AsJs
 @app.command("seeds")
 def seeds(rows: Rows = Path("results"), form: Shape = Form.text, as_json: AsJson = False) -> None:
     """The failing length of every seed.
+
+    One line for every run that was swept, in the order of the tasks.
 
     Examples:
 

@@ -6,23 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from detent.cli import completing
 from detent.cli.output import AsJson, print_json, show, with_progress
 
 if TYPE_CHECKING:
     from detent.tasks import Description, Task
 
 
-def _complete(incomplete: str) -> list[str]:
-    from detent.tasks import NAMES
-
-    return [name for name in NAMES if name.casefold().startswith(incomplete.casefold())]
-
-
 def tasks(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME|FILE", show_default=False, autocompletion=_complete,
+            metavar="NAME|FILE", show_default=False, autocompletion=completing.tasks,
             help="Tasks, or machine files (.dot, .json, .att, .ba), to describe at length; none lists all tasks.",
         ),
     ] = None,

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from detent.cli import completing
 from detent.cli.guard import Stopped
 from detent.cli.output import AsJson, print_json
 from detent.cli.progress import Live
-from detent.errors import InvalidConfig, NotLearned
+from detent.errors import InvalidConfig, NotLearned, unknown
 
 if TYPE_CHECKING:
     from detent.certification import Certificate
@@ -18,11 +19,20 @@ if TYPE_CHECKING:
 
 
 def train(
-    name: Annotated[str, typer.Argument(metavar="TASK|FILE", help="A task, or a machine file.")],
+    name: Annotated[
+        str, typer.Argument(metavar="TASK|FILE", help="A task, or a machine file.", autocompletion=completing.tasks)
+    ],
     seed: Annotated[int, typer.Option(help="Names the words, the initial weights and the noise.")] = 42,
-    cell: Annotated[str, typer.Option(help="nfsm, or a baseline: mamba, aussm, pdssm, bmru.")] = "nfsm",
+    cell: Annotated[
+        str,
+        typer.Option(help="nfsm, or a baseline: mamba, aussm, pdssm, bmru.", autocompletion=completing.cells),
+    ] = "nfsm",
     recipe: Annotated[
-        str, typer.Option(help="default, anchored or paper; of a baseline cpu, cpu-long or paper.")
+        str,
+        typer.Option(
+            help="default, anchored or paper; of a baseline cpu, cpu-long, cpu-deep or paper.",
+            autocompletion=completing.recipes,
+        ),
     ] = "default",
     supervise: Annotated[
         str, typer.Option(help="What is told at every symbol: the states of the machine, or its outputs.")
@@ -52,10 +62,18 @@ def train(
     from detent.cli.train_baseline import train_baseline
     from detent.recipes import Plan
     from detent.recipes import train as learn
+    from detent.recipes.cells import CELLS
+    from detent.recipes.plan import ARMS
     from detent.report import write_report
 
+    if cell not in CELLS:
+        raise unknown("cell", cell, CELLS)
     if cell != "nfsm":
+        if supervise != "states":
+            raise InvalidConfig(f"a baseline is told the states; leave --supervise {supervise} out, or --cell {cell}.")
         raise typer.Exit(train_baseline(name, cell, seed, recipe, heads, out, as_json))
+    if recipe not in ARMS:
+        raise unknown("recipe", recipe, ARMS)
     plan = Plan(task=name, seed=seed, arm=recipe, supervise=supervise, heads=_sizes(heads))
     heard = "" if supervise == "states" else f"-{supervise}"
     folder = out or Path("runs") / f"{Path(name).stem}-{seed}-{recipe}{heard}"

@@ -18,6 +18,7 @@ def train_baseline(
 
     from detent.recipes.baseline_campaign import row_of
     from detent.recipes.baselines import BaselinePlan, train
+    from detent.report import write_report
 
     if heads is not None:
         raise InvalidConfig(f"heads belong to the NFSM; {cell} has none, leave --heads out.")
@@ -30,14 +31,15 @@ def train_baseline(
             outcome = train(plan, folder, show)
     except KeyboardInterrupt:
         raise Stopped(f"interrupted; {folder} is gone on with when the command is repeated.") from None
+    report = write_report(folder)
     if as_json:
-        print_json(row_of(outcome, folder))
+        print_json({**row_of(outcome, folder), "folder": str(folder), "report": str(report)})
     else:
         said = "learned" if outcome.learned else "not learned"
         print(
             f"{name}, {cell}, {recipe}, seed {seed}: {said}, {outcome.accuracy:.1%} of the words right at length "
             f"{plan.settings.length} after {outcome.steps} steps, {outcome.seconds:.1f} s",
-            f"kept in {folder}",
+            f"kept in {folder}; look at {report}",
             sep="\n",
         )
     return 0 if outcome.learned else 1

@@ -50,9 +50,9 @@ def walk(content: dict[str, Any], word: Sequence[str], said: Sequence[str]) -> H
     with_states = any(step.state != one for step, one in zip(found, said, strict=True))
     body = []
     for step, one in zip(found, said, strict=True):
-        cells = [str(k) for layer in step.indices for k in layer] + ([step.state] if with_states else []) + [one]
+        cells = [one, *(str(k) for layer in step.indices for k in layer), *([step.state] if with_states else [])]
         body.append(element("tr", element("th", step.symbol, scope="row"), *(element("td", cell) for cell in cells)))
-    top = _titles(content, ["state of the target", "says"] if with_states else ["says"])
+    top = _titles(content, ["state of the target"] if with_states else [])
     table = element("table", element("thead", *top), element("tbody", *body))
     return element("div", table, class_="scroll")
 
@@ -61,12 +61,12 @@ def _titles(content: dict[str, Any], ends: Sequence[str]) -> list[Html]:
     """Columns of heads; of a stack, under the names of its layers."""
     sizes = [len(layer["heads"]) for layer in content["layers"]]
     heads = [element("th", f"head {head}", scope="col") for size in sizes for head in range(size)]
-    rest = [element("th", title, scope="col") for title in ends]
-    names = element("tr", element("th", "reads", scope="col"), *heads, *rest)
+    first, rest = ([element("th", title, scope="col") for title in titles] for titles in (("reads", "says"), ends))
+    names = element("tr", *first, *heads, *rest)
     if len(sizes) == 1:
         return [names]
     layers = [
         element("th", f"layer {depth}", scope="colgroup", colspan=size, class_="group")
         for depth, size in enumerate(sizes)
     ]
-    return [element("tr", element("td", ""), *layers, element("td", "", colspan=len(ends))), names]
+    return [element("tr", element("td", "", colspan=2), *layers, *(element("td", "") for _ in ends)), names]

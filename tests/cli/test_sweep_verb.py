@@ -25,7 +25,10 @@ def untrained(tmp_path: Path) -> Path:
 
 def test_a_failure_is_a_sentence_a_row_and_exit_code_1(untrained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sweep", str(untrained), "--batch", "8", "--max-length", "1024"]) == 1
-    assert "S3: fails at length" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "S3: fails at length" in out
+    assert out.endswith(f"now in {untrained / 'report.html'}\n")
+    assert "mamba: fails at length" in (untrained / "report.html").read_text()
     (row,) = records.read(untrained / "sweeps.jsonl")
     assert (row["batch"], row["bar"], row["format"], row["longest"]) == (8, 0.9, "float32", 1024)
     assert {"machine", "date", "command", "words_seed", "seed"} <= set(row)
@@ -36,6 +39,7 @@ def test_json_and_a_file_of_ones_own(untrained: Path, tmp_path: Path, capsys: py
     assert run(["sweep", str(untrained), "--json", "--format", "float16", "--rows", str(rows)]) == 1
     assert json.loads(capsys.readouterr().out) == next(records.read(rows))
     assert next(records.read(rows))["format"] == "float16"
+    assert not (untrained / "report.html").exists()
 
 
 def test_wrong_calls(untrained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,7 +51,9 @@ def test_wrong_calls(untrained: Path, tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_a_baseline_is_trained_with_one_word_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["train", "S3", "--cell", "mambo"]) == 2
-    assert "Did you mean 'mamba'" in capsys.readouterr().err
+    assert "unknown cell 'mambo'. Did you mean 'mamba'? Known: nfsm, mamba, aussm" in capsys.readouterr().err
+    assert run(["train", "S3", "--cell", "mamba", "--supervise", "outputs"]) == 2
+    assert "a baseline is told the states; leave --supervise outputs out" in capsys.readouterr().err
     assert run(["train", "S3", "--cell", "mamba", "--heads", "3"]) == 2
     assert "heads belong to the NFSM" in capsys.readouterr().err
     assert run(["extract", str(tmp_path)]) == 2

@@ -1,0 +1,31 @@
+"""What the shell offers when a name is half typed; where nothing fits, it offers files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def tasks(incomplete: str) -> list[str]:
+    """Tasks, whatever their case."""
+    from detent.tasks import NAMES
+
+    return _beginning(incomplete, NAMES)
+
+
+def cells(incomplete: str) -> list[str]:
+    """Cells that can be trained."""
+    from detent.recipes.cells import CELLS
+
+    return _beginning(incomplete, CELLS)
+
+
+def recipes(incomplete: str) -> list[str]:
+    """Recipes of the NFSM and of baselines."""
+    from detent.recipes.baseline_plan import RECIPES
+    from detent.recipes.plan import ARMS
+
+    return _beginning(incomplete, dict.fromkeys((*ARMS, *RECIPES)))
+
+
+def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.casefold().startswith(incomplete.casefold())]

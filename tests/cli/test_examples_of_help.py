@@ -1,0 +1,97 @@
+"""Every example in every help stands on a line of its own on a narrow terminal, and runs as it is written."""
+
+from __future__ import annotations
+
+import glob
+import inspect
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from detent.automata import Moore, write_machine
+from detent.cli.app import GUIDE, run
+from detent.recipes import train
+from detent.runtime import load
+from tests.cli.test_every_verb import VERBS
+
+ROOT = Path(__file__).parents[2]
+Said = pytest.CaptureFixture[str]
+NARROW = 80
+SLOW = ("train ", "demo", "figure ", "doctor", "sweep ", "tasks", "table drift", "run s3.json", "run mine.dot")
+QUICK = ("figure machine S3", "tasks S4 DFF5", "tasks mine.dot", "train mine.dot --out")
+
+
+def examples_of(name: str) -> list[str]:
+    """The lines after `Examples:` in the help of a verb, without the words that say what they do."""
+    told = inspect.cleandoc(VERBS[name].help or "")  # type: ignore[attr-defined]
+    _, found, lines = told.partition("Example")
+    assert found, name
+    return [re.split(" {3,}", line.strip())[0] for line in lines.splitlines()[1:] if line.strip()]
+
+
+EXAMPLES = [example for name in VERBS for example in examples_of(name) if "mamba" not in example]
+"""A Mamba takes minutes to learn S3, and `tests/cli/test_sweep_verb.py` has one that does not."""
+
+
+def is_slow(example: str) -> bool:
+    called = example.partition("detent ")[2]
+    return called.startswith(SLOW) and not called.startswith(QUICK)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_they_stand_on_lines_of_their_own(name: str, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(NARROW))
+    assert run([*name.split(), "--help"]) == 0
+    lines = [re.split(" {3,}", line.strip())[0] for line in capsys.readouterr().out.splitlines()]
+    assert [example for example in examples_of(name) if example not in lines] == []
+
+
+def test_the_guide_fits_as_well(capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(NARROW))
+    assert run(["--help"]) == 0
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    told = [line.strip() for line in GUIDE.splitlines() if line.startswith("    ")]
+    assert [line for line in told if line not in lines] == []
+
+
+@pytest.fixture(scope="module")
+def cast(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which somebody has read the first pages: a run, a machine of their own, a story."""
+    folder = tmp_path_factory.mktemp("examples")
+    learned = folder / "runs" / "S3-42-default"
+    assert train("S3", out=learned, width=16).certified
+    load(learned / "machine.json").save(folder / "s3.json")
+    outputs = ("no", "yes")
+    mine = Moore(symbols=("a", "b"), tables=[[1, 0], [0, 0]], states=("p", "q"), outputs=outputs, readout=[0, 1])
+    for name in ("mine.dot", "theirs.json"):
+        write_machine(mine, folder / name)
+    shutil.copy(ROOT / "results" / "machines" / "TSO3-42.json", folder / "tso3.json")
+    (folder / "results").symlink_to(ROOT / "results")
+    (folder / "stories.txt").write_text("Bob has the key. Who has the key?\n")
+    (folder / "events.log").write_text("a b a\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "example", [pytest.param(one, marks=[pytest.mark.slow] if is_slow(one) else []) for one in EXAMPLES]
+)
+def test_it_runs(example: str, cast: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:
+    monkeypatch.chdir(cast)
+    if re.search("[|>&]", example):
+        detent = f'detent() {{ "{sys.executable}" -m detent "$@"; }}\n'
+        shell = detent + example.replace("tail -f", "cat")
+        here = os.environ | {"PYTHONPATH": str(ROOT)}
+        done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, env=here)
+        assert (done.returncode, done.stderr) == (0, "")
+        return
+    words = [found for word in shlex.split(example)[1:] for found in (sorted(glob.glob(word)) or [word])]
+    code = run(words)
+    out, err = capsys.readouterr()
+    assert (code, err) == (0, "")
+    assert out

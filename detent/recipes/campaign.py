@@ -1,8 +1,9 @@
 """`python -m detent.recipes.campaign`: train the paper's algebraic tasks with five seeds each, one row per run.
 
 Rows are appended to `results/training.jsonl` as runs end; a run whose row is there is not done again. The paper's arm
-(`--recipe paper`) gets the paper's heads, a budget of steps and one attempt, and writes `results/paper_arm.jsonl`.
-The first seed's certificates, with heads chosen by the library, are kept in `results/certificates`.
+(`--recipe paper`) gets the paper's heads, the beginning of the paper's 100,000 steps and one attempt, and writes
+`results/paper_arm.jsonl`. The first seed's certificates, with heads chosen by the library, are kept in
+`results/certificates`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, metavar="FILE")
     parser.add_argument("--recipe", default="default", help="default, anchored or paper")
     parser.add_argument("--tasks", nargs="*", metavar="TASK", help="only these")
-    parser.add_argument("--budget", type=int, default=1000, metavar="STEPS", help="of the paper's arm, per run")
+    parser.add_argument("--budget", type=int, default=2000, metavar="STEPS", help="of the paper's arm, per run")
+    parser.add_argument("--masks", type=int, default=Settings().masks, help="dropout masks per symbol in that arm")
     asked = parser.parse_args()
     paper = asked.recipe == "paper"
     asked.rows = asked.rows or Path("results") / ("paper_arm.jsonl" if paper else "training.jsonl")
@@ -48,12 +50,13 @@ def main() -> None:
                 "seed": seed,
                 "heads_given": None if heads is None else list(heads),
             }
-            if _key(wanted) in done:
-                continue
             plan = Plan(task=name, seed=seed, heads=heads, arm=asked.recipe)
             if paper:
-                wanted |= {"budget": asked.budget}
-                plan = replace(plan, restarts=0, tracking=Settings(steps=asked.budget))
+                settings = Settings(steps=asked.budget, horizon=Settings().steps, masks=asked.masks)
+                wanted |= {"budget": settings.steps, "horizon": settings.horizon, "masks": settings.masks}
+                plan = replace(plan, restarts=0, tracking=settings)
+            if _key(wanted) in done:
+                continue
             begun = time.process_time()
             run = train(plan)
             busy, ended = time.process_time() - begun, time.perf_counter()
@@ -77,7 +80,7 @@ def main() -> None:
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["task"], row["recipe"], row["seed"], str(row["heads_given"])
+    return row["task"], row["recipe"], row["seed"], str(row["heads_given"]), row.get("masks")
 
 
 if __name__ == "__main__":

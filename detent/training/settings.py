@@ -21,7 +21,7 @@ class Settings:
     rate: float = 1e-3
     """Learning rate at the first step, decayed by a cosine ..."""
     last_rate: float = 1e-4
-    """... to this at the last."""
+    """... to this at its end."""
     weight_decay: float = 1e-4
     eps: float = 1e-8
     """Of AdamW: what keeps its steps small where gradients vanish."""
@@ -34,7 +34,7 @@ class Settings:
     exploration: float = 0.03
     """Weight of the exploration penalty at the first step, decayed by a cosine ..."""
     last_exploration: float = 0.003
-    """... to this at the last."""
+    """... to this at its end."""
     path: str = "auto"
     """How gradients are computed: `quick` (see quick.py), `plain`, or whichever the model allows, quick first."""
     masks: int = 4
@@ -43,6 +43,8 @@ class Settings:
     """Whether tables are sampled; without, they are the arg max and only the gradient is soft."""
     steps: int = 100_000
     """The last step."""
+    horizon: int | None = None
+    """The step at which cosines end, where that is not the last: a budget need not hurry them."""
     check_every: int = 50
     """Steps between two checks on fresh words."""
     check_words: int = 512
@@ -54,6 +56,8 @@ class Settings:
         for name in ("batch", "length", "steps", "check_every", "check_words", "perfect_checks", "masks"):
             if getattr(self, name) < 1:
                 raise InvalidConfig(f"{name} must be at least 1; got {getattr(self, name)}.")
+        if self.horizon is not None and self.horizon < 1:
+            raise InvalidConfig(f"the horizon of cosines is at least 1; got {self.horizon}.")
         for name in ("rate", "last_rate", "eps", "clip"):
             if not getattr(self, name) > 0:
                 raise InvalidConfig(f"{name} must be positive; got {getattr(self, name)}.")
@@ -61,5 +65,6 @@ class Settings:
             raise unknown("path", self.path, PATHS)
 
     def decayed(self, first: float, last: float, step: int) -> float:
-        """A cosine from `first` at step 0 to `last` at the last step."""
-        return last + (first - last) * (1 + math.cos(math.pi * min(step / self.steps, 1.0))) / 2
+        """A cosine from `first` at step 0 to `last` at the horizon, and `last` from there on."""
+        done = min(step / (self.horizon or self.steps), 1.0)
+        return last + (first - last) * (1 + math.cos(math.pi * done)) / 2

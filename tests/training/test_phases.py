@@ -164,3 +164,8 @@ def test_settings_are_checked():
         Settings(rate=0.0)
     assert Settings().decayed(1.0, 0.0, 0) == 1.0
     assert Settings().decayed(1.0, 0.0, 100_000) == pytest.approx(0.0)
+    assert Settings(steps=10).decayed(1.0, 0.0, 5) == pytest.approx(0.5)
+    assert Settings(steps=10, horizon=20).decayed(1.0, 0.0, 10) == pytest.approx(0.5)
+    assert Settings(steps=10, horizon=5).decayed(1.0, 0.25, 7) == 0.25
+    with pytest.raises(InvalidConfig, match="the horizon of cosines is at least 1; got 0"):
+        Settings(horizon=0)

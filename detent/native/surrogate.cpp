@@ -13,6 +13,7 @@ using namespace detent;
 namespace {
 
 constexpr int64_t STRIP = 64;  // rows whose inputs stay in the cache while the weights' gradient is summed
+constexpr int64_t AHEAD = 16;  // rows that are asked for before they are needed
 
 template <class T>
 struct Job {
@@ -159,50 +160,62 @@ DETENT_INLINE void work_tiles(const Job<T>& job, const Head& head, const Grouped
     }
 }
 
+// PAIR vectors of what is left of a row, and zeros where there is less.
+template <class T>
+DETENT_INLINE void copy_wide(const T* from, int64_t left, T* to) {
+    constexpr int W = Lane<T>::width;
+    if (left >= PAIR * W)
+        for (int v = 0; v < PAIR; ++v) store(to + v * W, load(from + v * W));
+    else
+        std::fill(std::copy_n(from, left, to), to + PAIR * W, T(0));
+}
+
 // weight_gradient[k, j] += sum over the rows that used column k of g[j] x, for inputs [from, to).
 template <class T>
 DETENT_INLINE void sum_outer(const Job<T>& job, const Head& head, const Grouped& grouped, T* weight_gradient,
                              int64_t from, int64_t to) {
     typedef typename Lane<T>::Vector Vector;
-    constexpr int W = Lane<T>::width, FOUR = 4;
+    constexpr int W = Lane<T>::width, WIDE = PAIR * W, FOUR = 4;
     const int64_t d = head.size;
+    const int64_t pieces = (to - from + WIDE - 1) / WIDE;
+    std::vector<T> strip_g(size_t(STRIP * d)), strip_x(size_t(pieces * STRIP * WIDE));
+    auto row = [&](int64_t n) { return job.input + job.place[grouped.order[n]] * job.m; };
+    auto worth = [&](int64_t n) { return job.lambda + grouped.order[n] * job.indices + head.index; };
     for (int64_t k = 0; k < d; ++k)
-        for (int64_t strip = grouped.begin[k]; strip < grouped.begin[k + 1]; strip += STRIP) {
-            const int64_t stop = std::min(strip + STRIP, grouped.begin[k + 1]);
-            for (int64_t n = stop; n < std::min(stop + STRIP, int64_t(grouped.order.size())); ++n) {
-                const T* x = job.input + job.place[grouped.order[n]] * job.m;
-                fetch(x + from, x + to);
+        for (int64_t first = grouped.begin[k]; first < grouped.begin[k + 1]; first += STRIP) {
+            const int64_t rows = std::min(STRIP, grouped.begin[k + 1] - first);
+            for (int64_t n = 0; n < rows; ++n) {
+                // rows lie a power of two apart, where the cache holds only a few of them: here they lie side by side
+                const T* x = row(first + n);
+                for (int64_t i = from, piece = 0; i < to; i += WIDE, ++piece)
+                    copy_wide(x + i, to - i, strip_x.data() + (piece * STRIP + n) * WIDE);
+                std::copy_n(worth(first + n), d, strip_g.data() + n * d);
+                const int64_t later = first + n + AHEAD;
+                if (later < int64_t(grouped.order.size())) {
+                    fetch(row(later) + from, row(later) + to);
+                    fetch(worth(later), worth(later) + d);
+                }
             }
-            for (int64_t j = 0; j < d; j += FOUR) {
-                const int many = int(std::min<int64_t>(FOUR, d - j));
-                T* out[FOUR];
-                for (int a = 0; a < FOUR; ++a)
-                    out[a] = weight_gradient + (head.entry + k * d + j + std::min(a, many - 1)) * job.m;
-                int64_t i = from;
-                for (; i + PAIR * W <= to; i += PAIR * W) {
+            T* gradient = weight_gradient + (head.entry + k * d) * job.m;
+            for (int64_t i = from; i < to; i += WIDE) {
+                const T* strip = strip_x.data() + (i - from) * STRIP;
+                for (int64_t j = 0; j < d; j += FOUR) {
+                    const int many = int(std::min<int64_t>(FOUR, d - j));
+                    T sums[FOUR * WIDE] = {};
                     Vector sum[FOUR][PAIR];
+                    for (int a = 0; a < many; ++a) copy_wide(gradient + (j + a) * job.m + i, to - i, sums + a * WIDE);
                     for (int a = 0; a < FOUR; ++a)
-                        for (int v = 0; v < PAIR; ++v) sum[a][v] = load(out[a] + i + v * W);
-                    for (int64_t n = strip; n < stop; ++n) {
-                        const int64_t local = grouped.order[n];
-                        const T* g = job.lambda + local * job.indices + head.index + j;
-                        const T* x = job.input + job.place[local] * job.m + i;
+                        for (int v = 0; v < PAIR; ++v) sum[a][v] = load(sums + std::min(a, many - 1) * WIDE + v * W);
+                    const T* g = strip_g.data() + j;
+                    for (int64_t n = 0; n < rows; ++n, g += d)
                         for (int a = 0; a < FOUR; ++a)
                             for (int v = 0; v < PAIR; ++v)
-                                sum[a][v] = sum[a][v] + load(x + v * W) * g[a < many ? a : 0];
-                    }
-                    for (int a = 0; a < many; ++a)
-                        for (int v = 0; v < PAIR; ++v) store(out[a] + i + v * W, sum[a][v]);
-                }
-                for (; i < to; ++i)
+                                sum[a][v] = sum[a][v] + load(strip + n * WIDE + v * W) * g[a < many ? a : 0];
                     for (int a = 0; a < many; ++a) {
-                        T sum = out[a][i];
-                        for (int64_t n = strip; n < stop; ++n) {
-                            const int64_t local = grouped.order[n];
-                            sum += job.lambda[local * job.indices + head.index + j + a] * job.input[job.place[local] * job.m + i];
-                        }
-                        out[a][i] = sum;
+                        for (int v = 0; v < PAIR; ++v) store(sums + v * W, sum[a][v]);
+                        std::copy_n(sums, std::min<int64_t>(WIDE, to - i), gradient + (j + a) * job.m + i);
                     }
+                }
             }
         }
 }

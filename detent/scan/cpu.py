@@ -193,11 +193,6 @@ def zeros(like: Tensor, *shape: int) -> Tensor:
     return torch.from_numpy(np.zeros(shape, dtype=np.float64 if like.dtype == torch.float64 else np.float32))
 
 
-def _room(like: Tensor, *shape: int) -> Tensor:
-    """Uninitialised memory, from NumPy: it asks for huge pages, which a first write takes up many times faster."""
-    return torch.from_numpy(np.empty(shape, dtype=np.float64 if like.dtype == torch.float64 else np.float32))
-
-
 def speak(values: Tensor, projection: Tensor, offset: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
     """N r -> N m: `read(fold(...))` for a few rows, without folding what is not read."""
     output = torch.empty(len(states), len(projection), dtype=values.dtype)
@@ -211,7 +206,7 @@ def speak(values: Tensor, projection: Tensor, offset: Tensor, states: Tensor, he
 def read(vectors: Tensor, offset: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
     """N r -> N m: the sum of the vectors of the indices, head by head."""
     _agree(vectors, offset)
-    output = _room(vectors, len(states), vectors.shape[1])
+    output = torch.empty(len(states), vectors.shape[1], dtype=vectors.dtype)
     getattr(native.library(), f"detent_read_{_real(vectors)}")(
         vectors.data_ptr(), offset.data_ptr(), vectors.shape[1], *_heads(heads), states.data_ptr(),
         states.element_size(), len(states), output.data_ptr(), native.threads(),

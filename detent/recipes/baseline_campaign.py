@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from detent import records
-from detent.recipes.baselines import GOOD, LEARNED, BaselinePlan, Outcome, train
+from detent.recipes.baselines import GOOD, LEARNED, BaselinePlan, Outcome, is_over, train
 
 CELLS = ("mamba", "aussm", "pdssm")
 TASKS = ("FF", "DFF5", "Z2", "S3", "S4")
@@ -31,10 +31,11 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="+", default=TASKS, metavar="TASK")
     parser.add_argument("--cells", nargs="+", default=CELLS, metavar="CELL")
     parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS, metavar="SEED")
-    parser.add_argument("--steps", type=int, metavar="N", help="put every run down at this step, without a row")
+    parser.add_argument("--steps", type=int, metavar="N", help="put every run down at this step; its row says so")
     asked = parser.parse_args()
     torch.set_num_threads(1)  # arrays are small: two runs side by side are faster than one on two cores
-    done = {_key(row) for row in records.read(asked.rows)} if asked.rows.exists() else set()
+    rows = records.read(asked.rows) if asked.rows.exists() else iter(())
+    done = {_key(row) for row in rows if row.get("over", True)}
     for seed in asked.seeds:
         for name in asked.tasks:
             for cell in asked.cells:
@@ -43,8 +44,7 @@ def main() -> None:
                     continue
                 folder = asked.runs / f"{name}-{seed}-{cell}-{asked.recipe}"
                 outcome = train(plan, folder, until=asked.steps)
-                if asked.steps is None:
-                    records.append(asked.rows, row_of(outcome, folder))
+                records.append(asked.rows, row_of(outcome, folder))
                 said = "learned" if outcome.learned else "not learned"
                 print(
                     f"{name} {cell} seed {seed}: {said}, accuracy {outcome.accuracy:.3f}, "
@@ -60,7 +60,8 @@ def row_of(outcome: Outcome, folder: Path) -> dict[str, Any]:
         "task": plan.task, "cell": plan.cell, "recipe": plan.recipe, "seed": plan.seed, "learned": outcome.learned,
         "accuracy": outcome.accuracy, "learned_at": LEARNED, "stopped_at": GOOD,
         "first_error": round(outcome.first_error, 2),
-        "steps": outcome.steps, "seconds": round(outcome.seconds, 1), "threads": torch.get_num_threads(),
+        "steps": outcome.steps, "over": is_over(folder), "resumed_at": outcome.resumed_at,
+        "seconds": round(outcome.seconds, 1), "threads": torch.get_num_threads(),
         "size": asdict(plan.size), "settings": asdict(plan.settings), "checks": plan.checks, "growing": plan.growing,
         "folder": folder.name, **records.stamp(),
     }  # fmt: skip

@@ -28,7 +28,7 @@ from detent.errors import BrokenFile, InvalidConfig
 from detent.models import Backbone
 from detent.recipes.baseline_plan import BaselinePlan as BaselinePlan
 from detent.recipes.cells import network
-from detent.recipes.folder import CHECKPOINT, CONFIG, HISTORY, WEIGHTS, history_of
+from detent.recipes.folder import CHECKPOINT, CONFIG, HISTORY, WEIGHTS, history_of, refuse_foreign, told
 from detent.recipes.interrupts import patience
 from detent.tasks import task
 from detent.training import Settings, Tracking, checkpoint
@@ -54,6 +54,8 @@ class Outcome:
     """Mean first error of the last step's words."""
     steps: int
     seconds: float
+    resumed_at: int = 0
+    """The step at which this call took the run up."""
 
     @property
     def learned(self) -> bool:
@@ -70,6 +72,7 @@ def train(plan: BaselinePlan, folder: Path, watch: Watcher | None = None, *, unt
         model = network(plan.cell, plan.size, speaker, weights)
         phase = Tracking(model, speaker, plan.settings, np.random.default_rng(plan.seed))
         kept = _Kept.resume(folder, phase)
+        resumed_at = kept.steps
         with patience() as stop:
             while not (kept.done(plan) or stop()) and phase.steps < (until or plan.settings.steps):
                 begun = time.perf_counter()
@@ -87,7 +90,8 @@ def train(plan: BaselinePlan, folder: Path, watch: Watcher | None = None, *, unt
             if stop():
                 raise KeyboardInterrupt
     return Outcome(
-        plan=plan, accuracy=kept.best, first_error=phase.reached, steps=phase.steps, seconds=kept.seconds
+        plan=plan, accuracy=kept.best, first_error=phase.reached, steps=phase.steps, seconds=kept.seconds,
+        resumed_at=resumed_at,
     )  # fmt: skip
 
 
@@ -98,9 +102,7 @@ def load(folder: Path) -> tuple[BaselinePlan, Backbone]:
     try:
         model.load_state_dict(load_file(folder / WEIGHTS))
     except (SafetensorError, OSError, RuntimeError) as error:
-        raise BrokenFile(
-            folder / WEIGHTS, f"these are not the weights of this run ({str(error).splitlines()[0]})"
-        ) from None
+        raise BrokenFile(folder / WEIGHTS, f"these are not the weights of this run ({told(error)})") from None
     return plan, model.eval()
 
 
@@ -177,8 +179,7 @@ def _claim(folder: Path, plan: BaselinePlan) -> None:
         if BaselinePlan.load(folder / CONFIG) != plan:
             raise InvalidConfig(f"{folder} holds a run with another plan; name another folder, or remove it.")
         return
-    if folder.is_file() or (folder / WEIGHTS).exists():
-        raise InvalidConfig(f"{folder} holds a run already; name another folder, or remove it.")
+    refuse_foreign(folder)
     folder.mkdir(parents=True, exist_ok=True)
     plan.save(folder / CONFIG)
 

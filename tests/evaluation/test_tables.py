@@ -102,6 +102,14 @@ def test_no_seed_learned(tmp_path: Path) -> None:
     assert here(tmp_path, "S4", "aussm")["here"] == {"median": "×", "range": "", "learned": "0/1"}
 
 
+def test_a_run_that_was_put_down_counts_neither_way(tmp_path: Path) -> None:
+    row = {"task": "S4", "cell": "aussm", "recipe": "paper", "seed": 42, "learned": False, "over": False}
+    fill(tmp_path, [], baselines=[row])
+    assert here(tmp_path, "S4", "aussm")["here"]["median"] == "not run"
+    fill(tmp_path, [], baselines=[{**row, "over": True}])
+    assert here(tmp_path, "S4", "aussm")["here"]["learned"] == "0/1"
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_of_two_sweeps_of_a_run_the_one_that_says_more_counts(tmp_path: Path, turned: bool) -> None:
     pairs = [

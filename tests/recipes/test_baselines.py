@@ -12,6 +12,8 @@ import torch
 from detent import records
 from detent.errors import BrokenFile, InvalidConfig, UnknownName
 from detent.models import Backbone
+from detent.recipes.baseline_campaign import main
+from detent.recipes.baseline_plan import RECIPES
 from detent.recipes.baselines import BaselinePlan, best_accuracy, is_over, load, train
 from detent.recipes.cells import BASELINES, Size, block, network
 from detent.recipes.sweeping import sweep_run
@@ -23,7 +25,7 @@ def small(name: str, cell: str, **changes: object) -> BaselinePlan:
     plan = BaselinePlan.named(name, cell)
     settings = replace(plan.settings, batch=4, length=8, steps=6, check_every=2, check_words=8)
     size = Size(layers=2, width=8, channels=4, states=2, dropout=0.1)
-    return replace(plan, recipe="test", size=size, settings=settings, **changes)
+    return replace(plan, **{"recipe": "test", "size": size, "settings": settings, **changes})
 
 
 @pytest.mark.parametrize("cell", BASELINES)
@@ -35,6 +37,7 @@ def test_a_run_that_was_put_down_ends_with_the_same_weights(cell: str, tmp_path:
     assert is_over(tmp_path / "straight")
     assert not is_over(tmp_path / "twice")
     again = train(plan, tmp_path / "twice")
+    assert (straight.resumed_at, again.resumed_at) == (0, 3)
     assert (straight.steps, straight.accuracy) == (again.steps, again.accuracy) == (6, again.accuracy)
     one, other = (load(tmp_path / name)[1].state_dict() for name in ("straight", "twice"))
     assert all(torch.equal(one[name], other[name]) for name in one)
@@ -48,8 +51,20 @@ def test_a_run_that_is_over_is_not_trained_again(tmp_path: Path) -> None:
     plan = small("S3", "mamba")
     first = train(plan, tmp_path / "run")
     rows: list[object] = []
-    assert train(plan, tmp_path / "run", rows.append) == replace(first, seconds=first.seconds)
+    assert train(plan, tmp_path / "run", rows.append) == replace(first, resumed_at=first.steps)
     assert not rows
+
+
+def test_a_campaign_goes_on_with_what_it_put_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = tmp_path / "rows.jsonl"
+    plan = small("Z2", "mamba", seed=7, recipe="cpu")
+    monkeypatch.setitem(RECIPES, "cpu", lambda name, cell, seed: plan)
+    asked = ["campaign", "--rows", str(rows), "--runs", str(tmp_path), "--tasks", "Z2", "--cells", "mamba"]
+    for steps in (["--steps", "3"], ["--steps", "4"], [], []):
+        monkeypatch.setattr("sys.argv", [*asked, "--seeds", "7", *steps])
+        main()
+    found = [(row["steps"], row["resumed_at"], row["over"]) for row in records.read(rows)]
+    assert found == [(3, 0, False), (4, 3, False), (6, 4, True)]
 
 
 def test_another_plan_is_refused(tmp_path: Path) -> None:

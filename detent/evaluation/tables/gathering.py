@@ -67,7 +67,8 @@ def gather(results: Path) -> Gathered:
             known = of(row, "nfsm")
             known.learned = known.certified = row["certified"]
     for row in _rows(results / "baselines.jsonl"):
-        of(row, row["cell"]).learned = row["learned"]
+        if row.get("over", True):  # one that was put down may learn yet
+            of(row, row["cell"]).learned = row["learned"]
     for row in _rows(results / "sweeps.jsonl"):
         if row["format"] == "float32":
             _note(of(row, row["cell"]), row)

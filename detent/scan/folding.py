@@ -3,8 +3,7 @@
 r  heads     S  their indices     v  width of a value vector     m  width of the output
 
 `detent::fold` and its adjoint are operators of their own, so that a training step on the compiled backend wakes no
-threads but its own. Operators are for whoever traces (compile, export, fake tensors); otherwise the same functions run
-as plain autograd functions, which cost a fraction of an operator's call and which torch.func.grad can see through.
+threads but its own.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor
 
 from detent.scan.backends import stages
+from detent.scan.eager import plainly, traced
 
 
 def _fold(values: Tensor, projection: Tensor, heads: Sequence[int], backend: str) -> Tensor:
@@ -49,29 +49,12 @@ def _pull_back(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
 fold.register_autograd(_pull_back, setup_context=_keep)
 
 
-class _Unfolded(torch.autograd.Function):
-    """`_unfold`; there is no second derivative."""
-
-    forward = staticmethod(lambda *arguments: _unfold(*arguments))
-    setup_context = staticmethod(lambda ctx, inputs, output: None)
-
-
-class _Folded(torch.autograd.Function):
-    """`fold`, when nobody traces. (PyTorch looks at the signature of `forward` in every call: it is a short one.)"""
-
-    forward = staticmethod(lambda *arguments: _fold(*arguments))
-    setup_context = staticmethod(_keep)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
-        return *_Unfolded.apply(gradient, *ctx.saved_tensors, *ctx.settings), None, None
+_unfolded = plainly(_unfold)
+_folded = plainly(
+    _fold, _keep, lambda ctx, gradient: (*_unfolded(gradient, *ctx.saved_tensors, *ctx.settings), None, None)
+)
 
 
 def folded(values: Tensor, projection: Tensor, heads: Sequence[int], backend: str) -> Tensor:
     """`fold`, by the shorter way when nobody traces."""
-    return (fold if traced() else _Folded.apply)(values, projection, heads, backend)
-
-
-def traced() -> bool:
-    """Whether calls are being recorded rather than only made."""
-    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
+    return (fold if traced() else _folded)(values, projection, heads, backend)

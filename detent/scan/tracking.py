@@ -17,7 +17,7 @@ from torch import Tensor
 
 from detent.errors import InvalidInput
 from detent.scan.backends import stages
-from detent.scan.folding import traced
+from detent.scan.eager import plainly, traced
 from detent.scan.layout import Layout, lay_out
 from detent.scan.segments import of_batch, windows
 from detent.scan.source import Noise, Source
@@ -202,27 +202,15 @@ def _backward(ctx: Any, output: Tensor, _states: Tensor, finals: Tensor, _tables
 track.register_autograd(_backward, setup_context=_keep)
 
 
-class _Pulled(torch.autograd.Function):
-    """`_gradients`; there is no second derivative."""
-
-    forward = staticmethod(lambda *arguments: _gradients(*arguments))
-    setup_context = staticmethod(lambda ctx, inputs, output: None)
-
-
-class _Tracked(torch.autograd.Function):
-    """`track`, when nobody traces."""
-
-    forward = staticmethod(lambda *arguments: _track(*arguments))
-    setup_context = staticmethod(_keep)
-
-    @staticmethod
-    def backward(ctx: Any, output: Tensor, _states: Tensor, finals: Tensor, _tables: Tensor) -> tuple[Any, ...]:
-        return _pull_back(_Pulled.apply, ctx, output, finals)
+_pulled = plainly(_gradients)
+_tracked = plainly(
+    _track, _keep, lambda ctx, output, _states, finals, _tables: _pull_back(_pulled, ctx, output, finals)
+)
 
 
 def sampled(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """`track`, by the shorter way when nobody traces."""
-    return (track if traced() else _Tracked.apply)(*arguments)
+    return (track if traced() else _tracked)(*arguments)
 
 
 @torch.library.custom_op("detent::follow", mutates_args=())

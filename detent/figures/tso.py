@@ -82,8 +82,10 @@ def _lay(axes: Any, fill: str, corners: Sequence[tuple[float, float]]) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    unit = Path.unit_rectangle()
-    cells = [Path(unit.vertices * (1, HEIGHT) + corner, unit.codes) for corner in corners]
+    cells = []
+    for t, top in corners:
+        bottom = top + HEIGHT
+        cells.append(Path([(t, top), (t + 1, top), (t + 1, bottom), (t, bottom), (t, top)], closed=True))
     axes.add_patch(
         PathPatch(Path.make_compound_path(*cells), facecolor=fill, edgecolor="white", linewidth=0.4, joinstyle="miter")
     )

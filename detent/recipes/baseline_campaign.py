@@ -27,7 +27,7 @@ def main() -> None:
     )
     parser.add_argument("--rows", type=Path, default=Path("results/baselines.jsonl"), metavar="FILE")
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="FOLDER")
-    parser.add_argument("--recipe", default="cpu", help="cpu, cpu-long, cpu-deep or paper")
+    parser.add_argument("--recipe", default="cpu", help="cpu, cpu-long, cpu-short or paper")
     parser.add_argument("--tasks", nargs="+", default=TASKS, metavar="TASK")
     parser.add_argument("--cells", nargs="+", default=CELLS, metavar="CELL")
     parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS, metavar="SEED")

@@ -1,14 +1,15 @@
 """Figure `sweep`: accuracy against the length of words, a panel per task, a line per run.
 
 Rows are those of `detent sweep`: {"task", "cell", "seed", "learned", "certified", "bar", "longest", "failing_length",
-"accuracies": {length: share}}; the share is of words that are right throughout, or of answers to questions. A cross
-marks the failing length on the bar it fell below; a run that did not learn its task at all is dotted. An arrow to the
-right stands for a certificate: what lies beyond was proved, not swept.
+"accuracies": {length: share}}; the share is of words that are right throughout, or of answers to questions. Of several
+sweeps of a run the longest counts, and lines that coincide are drawn once. A cross marks the failing length on the bar
+it fell below; a run that did not learn its task at all is dotted. An arrow to the right stands for a certificate: what
+lies beyond was proved, not swept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from detent.figures.style import GREY, PAGE, in_order, model_style, of_kind, sheet, styled
@@ -21,7 +22,7 @@ ORDER = ("Z2", "Z16", "S3", "S4", "A5", "M11", "DFF5", "FF", "TSO3", "TSO4", "TS
 @styled
 def paint(rows: Sequence[Row]) -> Any:
     """A panel for every task."""
-    found = of_kind(rows, "sweep", "task", "cell", "seed", "longest", "failing_length", "accuracies")
+    found = _farthest(of_kind(rows, "sweep", "task", "cell", "seed", "longest", "failing_length", "accuracies"))
     named = dict.fromkeys(row["task"] for row in found)
     tasks = [*(name for name in ORDER if name in named), *(name for name in named if name not in ORDER)]
     columns = min(3 if len(tasks) <= 6 else 4, len(tasks))
@@ -33,7 +34,7 @@ def paint(rows: Sequence[Row]) -> Any:
     for axes, name in zip(panels, tasks, strict=False):
         own = [row for row in found if row["task"] == name]
         for cell in reversed(in_order(row["cell"] for row in own)):  # the NFSM last, on top
-            for row in (row for row in own if row["cell"] == cell):
+            for row in _different(row for row in own if row["cell"] == cell):
                 _run(axes, row)
         axes.set_title(name, loc="left", fontweight="bold", parse_math=False)
         axes.set(xscale="log", ylim=(-0.05, 1.12), yticks=[0, 0.5, 1])
@@ -44,6 +45,22 @@ def paint(rows: Sequence[Row]) -> Any:
     figure.supylabel("share that is right", fontsize=8)
     _key(figure, found)
     return figure
+
+
+def _farthest(rows: Sequence[Row]) -> list[Row]:
+    """One sweep of every run: that of the longest words, of the most words where two are as long."""
+    kept: dict[tuple[Any, ...], Row] = {}
+    for row in sorted(rows, key=lambda row: (row["longest"], row.get("batch", 0))):
+        kept[row["task"], row["cell"], row.get("recipe"), row["seed"], row.get("format")] = row
+    return list(kept.values())
+
+
+def _different(rows: Iterable[Row]) -> list[Row]:
+    """One row of those that would be drawn alike."""
+    return list({
+        (str(sorted(row["accuracies"].items())), row["failing_length"], row["longest"], row.get("certified")): row
+        for row in rows
+    }.values())  # fmt: skip
 
 
 def _run(axes: Any, row: Row) -> None:

@@ -53,6 +53,20 @@ def test_a_run_that_learned_nothing_is_dotted_and_counted() -> None:
     assert "certified beyond" in said
 
 
+def test_of_two_sweeps_of_a_run_the_longer_is_drawn_and_counted_once() -> None:
+    short, longer = (row("DFF5", "mamba", 42, None, longest=n, accuracies={str(n): 1.0}) for n in (64, 256))
+    for rows in ([short, longer], [longer, short]):
+        figure = sweep.paint(rows)
+        assert [data(line) for line in lines(figure.axes[0], "Mamba⁻, seed 42")] == [([256], [1.0])]
+        assert "Mamba⁻ (1 of 1 learned)" in words(figure)
+
+
+def test_seeds_whose_lines_coincide_are_one_line_and_all_counted() -> None:
+    figure = sweep.paint([row("S3", "nfsm", seed, None) for seed in (42, 43, 44)])
+    assert len(lines(figure.axes[0], "_certified")) == 1
+    assert "NFSM (3 of 3 learned)" in words(figure)
+
+
 def test_panels_come_in_the_papers_order() -> None:
     rows = [row(name, "nfsm", 42, None) for name in ("mine", "TSO3", "S4", "Z2")]
     assert [axes.get_title(loc="left") for axes in sweep.paint(rows).axes[:4]] == ["Z2", "S4", "TSO3", "mine"]

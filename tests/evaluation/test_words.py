@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,20 @@ def test_an_error_at_the_last_position_counts_and_one_word_may_be_spared() -> No
     assert sweep_words(Machine(S3, {0: 99}), S3, bar=Bar(1.0), batch=10, longest=100).failing == 100
     assert sweep_words(Machine(S3, {0: 99}), S3, bar=Bar(0.9), batch=10, longest=100).failing is None
     assert sweep_words(Machine(S3, {0: 99, 1: 0}), S3, bar=Bar(0.9), batch=10, longest=100).failing == 100
+
+
+def test_memory_does_not_grow_with_the_length() -> None:
+    """Four times the length, the same peak: a sweep has one stretch of every word, and its first error."""
+
+    def peak(longest: int) -> int:
+        tracemalloc.start()
+        sweep_words(Machine(S3, {}), S3, bar=Bar(1.0), batch=20, longest=longest, chunk=1024)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    peak(128)  # what the first call imports and keeps
+    assert peak(1 << 17) < 1.2 * peak(1 << 15)
 
 
 def test_flip_flops_are_swept_with_few_writes() -> None:

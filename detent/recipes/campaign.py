@@ -1,8 +1,8 @@
 """`python -m detent.recipes.campaign`: train the paper's algebraic tasks with five seeds each, one row per run.
 
 Rows are appended to `results/training.jsonl` as runs end; a run whose row is there is not done again. The paper's arm
-(`--recipe paper`) gets the paper's heads, the beginning of the paper's 100,000 steps and one attempt, and writes
-`results/paper_arm.jsonl`. The first seed's certificates, with heads chosen by the library, are kept in
+(`--recipe paper`) gets the paper's heads and a budget of steps, the first of the paper's 100,000, in one attempt or in
+several that are as long as each other, and writes `results/paper_arm.jsonl`. The first seed's certificates, with heads chosen by the library, are kept in
 `results/certificates`.
 """
 
@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--recipe", default="default", help="default, anchored or paper")
     parser.add_argument("--tasks", nargs="*", metavar="TASK", help="only these")
     parser.add_argument("--budget", type=int, default=2000, metavar="STEPS", help="of the paper's arm, per run")
+    parser.add_argument("--attempts", type=int, default=1, help="among which that arm may divide its budget")
     parser.add_argument("--masks", type=int, default=Settings().masks, help="dropout masks per symbol in that arm")
     asked = parser.parse_args()
     paper = asked.recipe == "paper"
@@ -52,9 +53,9 @@ def main() -> None:
             }
             plan = Plan(task=name, seed=seed, heads=heads, arm=asked.recipe)
             if paper:
-                settings = Settings(steps=asked.budget, horizon=Settings().steps, masks=asked.masks)
-                wanted |= {"budget": settings.steps, "horizon": settings.horizon, "masks": settings.masks}
-                plan = replace(plan, restarts=0, tracking=settings)
+                settings = Settings(steps=asked.budget // asked.attempts, horizon=Settings().steps, masks=asked.masks)
+                wanted |= {"budget": asked.budget, "attempts": asked.attempts, "masks": asked.masks}
+                plan = replace(plan, restarts=asked.attempts - 1, tracking=settings)
             if _key(wanted) in done:
                 continue
             begun = time.process_time()
@@ -80,7 +81,8 @@ def main() -> None:
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["task"], row["recipe"], row["seed"], str(row["heads_given"]), row.get("masks")
+    about = (row.get(name) for name in ("budget", "attempts", "masks"))
+    return row["task"], row["recipe"], row["seed"], str(row["heads_given"]), *about
 
 
 if __name__ == "__main__":

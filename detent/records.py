@@ -64,14 +64,18 @@ def read(path: str | os.PathLike[str]) -> Iterator[Row]:
 def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
     """Write the file so that whoever opens it sees the old content or the new, never a part; leave nothing on error.
 
-    A link is followed, so that the file it points to is replaced and not the link.
+    A link is followed, so that the file it points to is replaced and not the link. A device or a pipe is written to.
     """
+    content = data.encode() if isinstance(data, str) else data
+    if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
+        _write_into(path, content)
+        return
     target = Path(path).resolve()
     draft = target.with_name(f".{target.name[:200]}.{os.urandom(4).hex()}.tmp")
     try:
         # os.open rather than tempfile: the file gets the permissions that any new file gets
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as stream:
-            stream.write(data.encode() if isinstance(data, str) else data)
+            stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(draft, target)
@@ -85,6 +89,15 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
         folder = os.open(target.parent, os.O_RDONLY)
         os.fsync(folder)
         os.close(folder)
+
+
+def _write_into(path: str | os.PathLike[str], content: bytes) -> None:
+    """Into something that is no file, and must not be replaced by one."""
+    try:
+        with open(path, "wb") as stream:
+            stream.write(content)
+    except OSError as error:
+        raise BrokenFile(path, f"it cannot be written: {error.strerror or error}.") from None
 
 
 def stamp() -> Row:

@@ -148,3 +148,13 @@ def test_the_stamp_names_the_command_without_folders() -> None:
     program = "from detent import records; print(records.stamp()['command'])"
     said = subprocess.run([sys.executable, "-c", program, "a b"], capture_output=True, text=True, check=True)
     assert said.stdout == "-c 'a b'\n"
+
+
+def test_what_is_no_file_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    records.write_atomically(pipe, "new")
+    assert os.read(reader, 10) == b"new"
+    os.close(reader)
+    assert pipe.is_fifo()

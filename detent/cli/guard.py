@@ -42,6 +42,8 @@ def guarded(work: Callable[[], int | None]) -> int:
         return _left_alone()
     except SystemExit as leave:  # typer makes one of a broken pipe, and of a request for completions
         return _left_alone() if isinstance(leave.__context__, BrokenPipeError) else int(leave.code or 0)
+    except MemoryError:
+        return _say("there is not enough memory for this; ask for less at a time.", WRONG)
     except OSError as error:
         if error.filename is None:
             _close_output()
@@ -77,7 +79,7 @@ def _note(
 
 
 def _usage(error: Any) -> str:
-    sentence = _ended(error.format_message().strip())
+    sentence = _ended(error.format_message().strip().replace("Value error, ", "").replace(": Input ", ": it "))
     path = error.ctx.command_path if getattr(error, "ctx", None) is not None else "detent"
     return f"{sentence[:1].lower()}{sentence[1:]} See `{path} --help`."
 

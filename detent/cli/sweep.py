@@ -16,11 +16,14 @@ from detent.cli.output import AsJson, console, print_json
 if TYPE_CHECKING:
     from detent.evaluation.words import Progress
 
+LONGEST, MOST_WORDS = 1 << 40, 1 << 20
+"""What is worth asking for: a million millions of symbols take days."""
+
 
 def sweep(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, from `detent train`.")],
-    longest: Annotated[int, typer.Option("--max-length", min=1, help="Words become no longer than this.")] = 1 << 20,
-    batch: Annotated[int, typer.Option(min=1, help="Words per length.")] = 64,
+    longest: Annotated[int, typer.Option("--max-length", min=1, max=LONGEST, help="Of words.")] = 1 << 20,
+    batch: Annotated[int, typer.Option(min=1, max=MOST_WORDS, help="Words per length.")] = 64,
     seed: Annotated[int, typer.Option(min=0, help="Names the words.")] = 0,
     format: Annotated[
         str, typer.Option(help="float32, float16 or bfloat16, the last two with the network itself.")

@@ -22,7 +22,7 @@ def train(
     name: Annotated[
         str, typer.Argument(metavar="TASK|FILE", help="A task, or a machine file.", autocompletion=completing.tasks)
     ],
-    seed: Annotated[int, typer.Option(help="Names the words, the initial weights and the noise.")] = 42,
+    seed: Annotated[int, typer.Option(min=0, help="Names the words, the initial weights and the noise.")] = 42,
     cell: Annotated[
         str,
         typer.Option(help="nfsm, or a baseline: mamba, aussm, pdssm, bmru.", autocompletion=completing.cells),
@@ -30,7 +30,7 @@ def train(
     recipe: Annotated[
         str,
         typer.Option(
-            help="default, anchored or paper; of a baseline cpu, cpu-long, cpu-deep or paper.",
+            help="default, anchored or paper; of a baseline cpu, cpu-long, cpu-short or paper.",
             autocompletion=completing.recipes,
         ),
     ] = "default",

@@ -15,7 +15,8 @@ from typing import Any
 
 from detent import records
 from detent.automata import Mealy, Moore
-from detent.recipes.folder import CHECKPOINT, HISTORY, finish, finished, history_of, prepare
+from detent.errors import InvalidConfig
+from detent.recipes.folder import CHECKPOINT, HISTORY, finish, finished, history_of, prepare, withdraw
 from detent.recipes.keeping import EVERY, Keeper
 from detent.recipes.learning import Run, learn
 from detent.recipes.plan import Plan
@@ -54,7 +55,11 @@ def train(
         if watch is not None:
             watch(row)
 
-    run = learn(plan, note, speaker=speaker, keeper=keeper, history=history_of(folder, keeper.rows))
+    try:
+        run = learn(plan, note, speaker=speaker, keeper=keeper, history=history_of(folder, keeper.rows))
+    except InvalidConfig:  # a plan that cannot be followed does not keep the folder from one that can
+        withdraw(folder)
+        raise
     finish(folder, run)
     return run
 

@@ -6,6 +6,7 @@ target.json, where the task is no known one but a machine of one's own; and whil
 
 from __future__ import annotations
 
+import contextlib
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -33,13 +34,11 @@ from detent.tasks.registry import by_name
 CONFIG, WEIGHTS, HISTORY = "config.json", "model.safetensors", "history.jsonl"
 MACHINE, CERTIFICATE, TARGET = "machine.json", "certificate.json", "target.json"
 CHECKPOINT = "checkpoint.safetensors"
-KEPT = (WEIGHTS, HISTORY, CHECKPOINT)
 
 
 def prepare(folder: Path, plan: Plan, speaker: Task) -> None:
     """Make the folder and write the plan, or see that it is the plan that stands there; another one is refused."""
-    if folder.is_file() or (not (folder / CONFIG).exists() and any((folder / name).exists() for name in KEPT)):
-        raise InvalidConfig(f"{folder} holds something else than a run; name another folder.")
+    refuse_foreign(folder)
     if (folder / CONFIG).exists():
         _same(folder, plan, speaker)
         return
@@ -48,6 +47,23 @@ def prepare(folder: Path, plan: Plan, speaker: Task) -> None:
     if known is None or known.machine != speaker.machine:
         write_machine(speaker.machine, folder / TARGET)
     plan.save(folder / CONFIG)
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse what holds something else than a run; a folder that is new or empty will do."""
+    if (folder / CONFIG).exists():
+        return
+    if folder.is_file() or (folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir())):
+        raise InvalidConfig(f"{folder} holds something else than a run; name another folder.")
+
+
+def withdraw(folder: Path) -> None:
+    """Give the folder up, if nothing was learned in it yet."""
+    if not any((folder / name).exists() for name in (WEIGHTS, CHECKPOINT)) and not history_of(folder, 1):
+        for name in (CONFIG, TARGET, HISTORY):
+            (folder / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def _same(folder: Path, plan: Plan, speaker: Task) -> None:
@@ -116,10 +132,13 @@ def load(folder: Path) -> tuple[Plan, Backbone]:
         )
         model.load_state_dict(load_file(folder / WEIGHTS))
     except (SafetensorError, OSError, RuntimeError, KeyError, ValueError) as error:
-        raise BrokenFile(
-            folder / WEIGHTS, f"these are not the weights of this run ({str(error).splitlines()[0]})"
-        ) from None
+        raise BrokenFile(folder / WEIGHTS, f"these are not the weights of this run ({told(error)})") from None
     return plan, model.eval()
+
+
+def told(error: Exception) -> str:
+    """The reason in an error of somebody else's, in one line."""
+    return " ".join(line.strip() for line in str(error).splitlines()[:2])
 
 
 def task_of(folder: Path, plan: Plan) -> Task:

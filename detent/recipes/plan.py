@@ -64,6 +64,10 @@ class Plan:
             raise unknown("stopping rule", self.stop, ("certified", "checks"))
         if self.restarts < 0:
             raise InvalidConfig(f"restarts are 0 or more; got {self.restarts}.")
+        if not 0 <= self.seed < 1 << 62:
+            raise InvalidConfig(f"a seed is a number from 0 to 2^62 - 1; got {self.seed}.")
+        if not isinstance(self.width, int) or self.width < 1:
+            raise InvalidConfig(f"the width is a number from 1 on; got {self.width!r}.")
 
     def heard(self, speaker: Task) -> Task:
         """The task with what this plan tells of it as labels."""

@@ -41,6 +41,18 @@ def here(learned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         newer = json.loads(Path(f"run/{kind}.json").read_text()) | {"version": 9}
         Path(f"newer-{kind}.json").write_text(json.dumps(newer))
     Path("words.txt").write_text("a b\n")
+    Path("empty.json").touch()
+    Path("noise.dot").write_bytes(bytes(range(256)))
+    Path("foreign").mkdir()
+    Path("foreign/notes.txt").write_text("mine")
+    Path("gefüge ä.dot").write_text('digraph g { "lös" -> "lös" [label="ß"]; }')
+    for name, change in {"wide": {"width": "wide"}, "later": {"colour": 1}, "other": {"task": "S4"}}.items():
+        shutil.copytree("run", name)
+        plan = json.loads(Path("run/config.json").read_text()) | change
+        Path(f"{name}/config.json").write_text(json.dumps(plan))
+    others = json.loads(Path("run/machine.json").read_text()) | {"symbols": ["x", "y"]}
+    Path("others.json").write_text(json.dumps(others))
+    Path("partial.dot").write_text("digraph g { a -> b [label=x]; b -> a [label=y]; }")
     return tmp_path
 
 
@@ -65,24 +77,64 @@ CALLS = {
     "train S3 --recipe papr": "unknown recipe 'papr'. Did you mean 'paper'? Known: default, anchored, paper.",
     "train S3 --cell lstm": "unknown cell 'lstm'. Did you mean 'nfsm'? Known: nfsm, mamba, aussm, pdssm, bmru.",
     "train S3 --out run": "run holds a run already, with ",
-    "train S3 --seed x": "invalid value for '--seed': ",
+    "train S3 --seed x": "invalid value for '--seed': it should be a valid integer",
+    "train S3 --seed -1": "invalid value for '--seed': it should be greater than or equal to 0.",
+    "train S3 --seed 99999999999999999999": "a seed is a number from 0 to 2^62 - 1; got 99999999999999999999.",
+    "train S3 --heads -3,2": "no quotients of S3 that tell its states apart fit into heads (-3, 2); leave",
+    "train S3 --supervise all": "unknown supervision 'all'. Known: states, outputs.",
+    "train S3 --cell mamba --supervise outputs": "a baseline is told the states; leave --supervise outputs out, or",
+    "train S3 --cell mamba --recipe default2": "unknown recipe of a baseline 'default2'. Known: cpu, ",
+    "train S3 --out foreign": "foreign holds something else than a run; name another folder.",
+    "train S3 --cell mamba --out foreign": "foreign holds something else than a run; name another folder.",
+    "train S3 --out empty.json": "empty.json holds something else than a run; name another folder.",
+    "train S3 --out empty.json/run": "empty.json/run: not a directory.",
+    "train empty.json": "empty.json: there is nothing in it.",
+    "train noise.dot": "noise.dot, line 2: byte 0x80 is not UTF-8 text.",
+    "train partial.dot": "partial.dot, line 1: state 'a' has no transition on 'y' (1 more is missing); add it,",
+    "train run/certificate.json": 'run/certificate.json, line 1: wanted a JSON object with "format": "detent-machine"',
+    "train Z100000": "there is no task Z100000: this family goes from Z2 to Z256.",
+    "demo --max-length 1": "invalid value for '--max-length': it should be greater than or equal to 2.",
+    "demo --out empty.json --json": "empty.json/nfsm: not a directory.",
+    "check empty.json": "empty.json, line 1: this is not JSON: expecting value at column 1.",
+    "check noise.dot": "noise.dot: this is not UTF-8 text.",
+    "check missing.json": "missing.json: there is no such file.",
     "check run": "run: is a directory.",
     "check run/machine.json": 'run/machine.json: wanted a JSON object with "format": "detent-certificate"; this is',
     "check cut.json": "cut.json, line 1",
     "check newer-certificate.json": "newer-certificate.json: this is version 9; this detent reads version 1.",
     "certify run --against S4": "the machine reads '(0 1)', '(1 2)' and the target '(0 1)', '(1 2)', '(2 3)'; both",
+    "certify others.json --against S3": "the machine reads 'x', 'y' and the target '(0 1)', '(1 2)'; both read the",
+    "certify run -o nowhere/c.json": "nowhere/c.json: it cannot be written: there is no folder ",
     "certify run/machine.json": "run/machine.json does not say what it should be; add --against TASK or",
     "sweep empty": "empty: this is not the folder of a run: it has no config.json.",
-    "sweep run --max-length 0": "invalid value for '--max-length': ",
+    "sweep run --max-length 0": "invalid value for '--max-length': it should be greater than or equal to 1.",
+    "sweep run --max-length -5": "invalid value for '--max-length': it should be greater than or equal to 1.",
+    "sweep run --max-length 99999999999999": "invalid value for '--max-length': it should be less than or equal to",
+    "sweep run --batch 99999999": "invalid value for '--batch': it should be less than or equal to 1048576.",
+    "sweep run --format float8": "unknown format 'float8'. Did you mean",
+    "sweep run/machine.json": "run/machine.json: this is not the folder of a run: it has no config.json.",
+    "sweep wide": "wide/config.json: this is not the plan of a run (the width is a number from 1 on; got 'wide'.)",
+    "sweep later": "later/config.json: this is not the plan of a run (Plan.__init__() got an unexpected keyword",
+    "sweep other": "other/model.safetensors: these are not the weights of this run (Error(s) in loading state_dict for "
+    "Backbone: size mismatch for ",
+    "sweep run --rows foreign": "foreign: is a directory.",
     "extract run -o s3.xyz": "unknown ending '.xyz'. Known: .json, .detent, .dot",
     "extract cut -o s3.json": "cut/model.safetensors: these are not the weights of this run (",
     "report empty": "empty: this is not the folder of a run: there is no config.json in it.",
     "report run -o nowhere/s3.html": "nowhere/s3.html: it cannot be written: there is no folder ",
+    "run run/machine.json foreign": "foreign: this is a folder; wanted a text.",
+    "run run/machine.json words.txt --strategy warp": "unknown strategy 'warp'. Known: auto, plain",
+    "run others.json words.txt": "unknown symbol 'a' on line 1, letter 1. This machine reads x, y.",
     "run run": "run: it cannot be read: is a directory.",
     "run run/machine.json words.txt": "unknown symbol 'a' on line 1, word 1. This machine reads (0 1), (1 2).",
     "run run/machine.json missing.txt": "missing.txt: no such file or directory.",
     "run newer-machine.json words.txt": "newer-machine.json, line 1: the entry version is 9; this detent reads",
     "figure machine S3 -o s3.bmp": "unknown ending '.bmp'. Did you mean '.png' or '.pdf'?",
+    "figure machine S3 -o s3": "unknown ending 's3'. Known: .svg, .png, .pdf, .dot.",
+    "figure drift": "name a picture with -o FILE, or ask for the rows with --json or --keep FILE.",
+    "figure drift --rows missing.jsonl -o d.svg": "missing.jsonl: this is no file with rows.",
+    "table results": "there is no folder results; name the one that holds training.jsonl and sweeps.jsonl.",
+    "table census --format latex": "invalid value for '--format': 'latex' is not one of 'text', 'markdown', 'html'.",
     "table nothing": "unknown table 'nothing'. Known: ",
 }
 
@@ -147,3 +199,37 @@ def test_another_machine_is_told_by_a_word(here: Path, capsys: Said) -> None:
     Path("bent.json").write_text(json.dumps(bent))
     assert run(["certify", "run", "--against", "bent.json"]) == 1
     assert capsys.readouterr().out.startswith("not certified: after '(0 1)")
+
+
+def test_a_refused_call_leaves_the_name_of_its_folder_free(here: Path, capsys: Said) -> None:
+    assert "fit into heads (2, 2)" in sentence(["train", "S3", "--heads", "2,2"], capsys)
+    assert not Path("runs/S3-42-default").exists()
+
+
+def test_a_foreign_folder_is_left_alone(here: Path, capsys: Said) -> None:
+    sentence(["train", "S3", "--out", "foreign"], capsys)
+    assert [path.name for path in Path("foreign").iterdir()] == ["notes.txt"]
+
+
+def test_names_in_any_alphabet(here: Path, capsys: Said) -> None:
+    assert run(["tasks", "gefüge ä.dot", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["name"] == "gefüge ä"
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no device that is always full")
+def test_a_device_is_written_to_and_never_replaced(here: Path, capsys: Said) -> None:
+    full = "/dev/full: it cannot be written: No space left on device."
+    assert sentence(["report", "run", "-o", "/dev/full"], capsys) == full
+    assert Path("/dev/full").is_char_device()
+    assert run(["report", "run", "-o", "/dev/null"]) == 0
+    assert Path("/dev/null").is_char_device()
+
+
+def test_too_little_memory(here: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    from detent import report
+
+    def needs_more(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(report, "write_report", needs_more)
+    assert sentence(["report", "run"], capsys) == "there is not enough memory for this; ask for less at a time."

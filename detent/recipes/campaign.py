@@ -2,8 +2,8 @@
 
 Rows are appended to `results/training.jsonl` as runs end; a run whose row is there is not done again. The paper's arm
 (`--recipe paper`) gets the paper's heads and a budget of steps, the first of the paper's 100,000, in one attempt or in
-several that are as long as each other, and writes `results/paper_arm.jsonl`. The first seed's certificates, with heads chosen by the library, are kept in
-`results/certificates`.
+several that are as long as each other, and writes `results/paper_arm.jsonl`. The first seed's certificates, with heads
+chosen by the library, are kept in `results/certificates`.
 """
 
 from __future__ import annotations

@@ -19,6 +19,17 @@ def generator():
 
 
 @pytest.fixture
+def one_thread():
+    """Tiny networks are evaluated thousands of times: one thread is quicker than two that wait for each other."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def poisoned(monkeypatch):
     """torch.empty hands out impossible values, so that an output a kernel forgot to write is seen."""
     import torch

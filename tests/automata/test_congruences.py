@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 from sympy.combinatorics import Permutation, PermutationGroup
@@ -11,26 +9,7 @@ from detent.automata.congruences import congruence, is_congruence, join, meet, p
 from detent.automata.merging import merge
 from detent.automata.refinement import numbered
 from detent.errors import InvalidInput, InvalidWord
-
-
-@cache
-def partitions(n: int) -> list[tuple[int, ...]]:
-    """All partitions of n states, blocks numbered by their first state: 203 of them for six states."""
-    if n == 0:
-        return [()]
-    return [(*p, block) for p in partitions(n - 1) for block in range(max(p, default=-1) + 2)]
-
-
-def respects(tables: np.ndarray, partition: tuple[int, ...]) -> bool:
-    """The definition of a congruence, pair by pair."""
-    n = len(partition)
-    return all(
-        partition[table[p]] == partition[table[q]]
-        for table in tables
-        for p in range(n)
-        for q in range(n)
-        if partition[p] == partition[q]
-    )
+from tests.automata.oracles import is_congruence_by_definition, partitions
 
 
 def finer(one, other) -> bool:
@@ -55,7 +34,7 @@ def test_there_are_as_many_partitions_as_bell_says() -> None:
 def test_against_all_partitions(seed: int) -> None:
     tables = random_tables(seed)
     machine, n = machine_of(tables), tables.shape[1]
-    congruences = [p for p in partitions(n) if respects(tables, p)]
+    congruences = [p for p in partitions(n) if is_congruence_by_definition(tables, p)]
     assert [p for p in partitions(n) if is_congruence(machine, np.array(p))] == congruences
     for p in range(n):
         for q in range(p):

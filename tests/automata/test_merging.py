@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,25 +7,7 @@ from hypothesis import strategies as st
 
 from detent.automata import cyclic, from_tables, mathieu11, symmetric
 from detent.automata.merging import NEVER, essential, is_transitive_group, merge, on_blocks, respects
-
-
-@cache
-def partitions(n: int) -> list[tuple[int, ...]]:
-    if n == 0:
-        return [()]
-    return [(*p, block) for p in partitions(n - 1) for block in range(max(p, default=-1) + 2)]
-
-
-def by_definition(tables: np.ndarray, partition: tuple[int, ...]) -> bool:
-    """States of one block that a symbol sends anywhere, it sends to one block."""
-    n = len(partition)
-    return all(
-        partition[table[p]] == partition[table[q]]
-        for table in tables
-        for p in range(n)
-        for q in range(n)
-        if partition[p] == partition[q] and NEVER not in (table[p], table[q])
-    )
+from tests.automata.oracles import is_congruence_by_definition, partitions
 
 
 def some_tables(seed: int, never: float) -> np.ndarray:
@@ -41,7 +21,7 @@ def some_tables(seed: int, never: float) -> np.ndarray:
 def test_against_all_partitions(seed: int, never: float) -> None:
     tables = some_tables(seed, never)
     n = tables.shape[1]
-    good = [p for p in partitions(n) if by_definition(tables, p)]
+    good = [p for p in partitions(n) if is_congruence_by_definition(tables, p)]
     assert [p for p in partitions(n) if respects(tables, np.array(p))] == good
     for p in range(n):
         for q in range(p):
@@ -84,7 +64,7 @@ def test_essential_tables_tell_the_same_congruences(seed: int) -> None:
     tables = np.stack([*some, np.argsort(some[3]), some[1][some[2]], some[3][some[1]], some[1]])
     few = essential(tables)
     assert len(few) <= 3
-    assert all(by_definition(tables, p) == by_definition(few, p) for p in partitions(n))
+    assert all(is_congruence_by_definition(tables, p) == is_congruence_by_definition(few, p) for p in partitions(n))
 
 
 def test_one_letter_of_a_cyclic_group_is_essential() -> None:
@@ -100,4 +80,4 @@ def test_essential_tables_where_not_everything_happens(seed: int) -> None:
     tables = np.vstack([tables, tables[:1], np.where(np.arange(n) < 2, np.arange(n), NEVER)])
     few = essential(tables)
     assert len(few) <= len(tables) - 2 or len(few) == 1
-    assert all(by_definition(tables, p) == by_definition(few, p) for p in partitions(n))
+    assert all(is_congruence_by_definition(tables, p) == is_congruence_by_definition(few, p) for p in partitions(n))

@@ -8,16 +8,7 @@ import pytest
 from detent.automata import flip_flop, from_maps, permutation_reset
 from detent.automata.monoids import elements, map_name
 from detent.errors import BudgetExceeded, InvalidMachine
-
-
-def closure(maps: list[tuple[int, ...]]) -> set[tuple[int, ...]]:
-    """The monoid by the book: multiply until nothing new comes."""
-    found = {tuple(range(len(maps[0])))}
-    while True:
-        more = found | {tuple(x[k] for k in q) for q in found for x in maps}
-        if more == found:
-            return found
-        found = more
+from tests.automata.oracles import closure
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -17,13 +17,7 @@ from tests.extraction.building import realise, side_by_side
 from tests.extraction.groups import S4, by_points
 from tests.extraction.stories import stories
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @torch.no_grad()

@@ -11,13 +11,7 @@ from detent.automata import separating_word
 from detent.errors import InvalidConfig
 from detent.runtime import load
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_the_five_lines_of_the_design(tmp_path):

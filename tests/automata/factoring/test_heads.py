@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-from functools import cache
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from detent.automata import (
 )
 from detent.automata.factoring.heads import Factoring, check_factoring, factor
 from detent.errors import InvalidInput
+from tests.automata.oracles import partitions
 
 
 def run_heads(found: Factoring, word: np.ndarray) -> None:
@@ -51,19 +51,12 @@ def test_the_cheapest_heads_are_proven(machine: Semiautomaton, sizes: tuple[int,
     run_heads(found, np.random.default_rng(0).integers(0, machine.n_symbols, 300))
 
 
-@cache
-def all_partitions(n: int) -> list[tuple[int, ...]]:
-    if n == 0:
-        return [()]
-    return [(*p, block) for p in all_partitions(n - 1) for block in range(max(p, default=-1) + 2)]
-
-
 def cheapest_by_hand(tables: np.ndarray, occurs: np.ndarray) -> int:
     """The smallest sum of squares over all families of up to three partitions that the symbols respect."""
     n = tables.shape[1]
     good = [
         c
-        for c in all_partitions(n)
+        for c in partitions(n)
         if all(
             c[tables[a, p]] == c[tables[a, q]]
             for a in range(len(tables))

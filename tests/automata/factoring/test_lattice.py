@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 
@@ -9,13 +7,7 @@ from detent.automata import Semiautomaton, alternating, cyclic, dihedral, quater
 from detent.automata.factoring.lattice import first_states, lattice
 from detent.automata.factoring.work import Work
 from detent.errors import BudgetExceeded
-
-
-@cache
-def partitions(n: int) -> list[tuple[int, ...]]:
-    if n == 0:
-        return [()]
-    return [(*p, block) for p in partitions(n - 1) for block in range(max(p, default=-1) + 2)]
+from tests.automata.oracles import partitions
 
 
 def congruences(tables: np.ndarray) -> set[tuple[int, ...]]:

@@ -6,15 +6,7 @@ from sympy.combinatorics import Permutation, PermutationGroup
 
 from detent.automata import Semiautomaton, flip_flop, permutation_reset, symmetric
 from detent.automata.facts.transitions import transition_monoid
-
-
-def closure(maps: list[tuple[int, ...]]) -> set[tuple[int, ...]]:
-    found = {tuple(range(len(maps[0])))}
-    while True:
-        more = found | {tuple(x[k] for k in q) for q in found for x in maps}
-        if more == found:
-            return found
-        found = more
+from tests.automata.oracles import closure
 
 
 @pytest.mark.parametrize("seed", range(30))

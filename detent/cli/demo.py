@@ -40,12 +40,13 @@ def demo(
     torch.set_num_threads(1)  # a few rows at a time: waking a second thread costs more than it brings
     say = (lambda *_: None) if as_json else _say
     found = {"nfsm": _nfsm(out / "nfsm", longest, say), "mamba": _mamba(out / "mamba", longest, say)}
-    report = _report(out, found)
+    report = _reports(out, found)
     right = found["nfsm"]["certified"] and found["nfsm"]["failing_length"] is None
     as_expected = right and found["mamba"]["failing_length"] is not None
     if as_json:
         print_json({**found, "report": str(report), "seconds": round(time.perf_counter() - begun, 1)})
     else:
+        _summary(found["nfsm"], found["mamba"])
         _close(report, time.perf_counter() - begun)
     raise typer.Exit(0 if as_expected else 1)
 
@@ -54,13 +55,14 @@ def _nfsm(folder: Path, longest: int, say: Any) -> dict[str, Any]:
     from detent.recipes import train
     from detent.recipes.sweeping import sweep_run
 
-    say("Learn to multiply in S3, from words of length 64")
+    say("Three cards in a row, and two moves: swap the first two, swap the last two. Which order are they in now?")
+    say("That is the task S3. Learn it from words of 64 moves, with the order after every move")
     run = train("S3", out=folder)
     say(f"heads of {' and '.join(map(str, run.heads))} indices, {run.steps} steps, {run.seconds:.1f} s", 1)
-    say("Read the machine out of the weights, compare it with S3, bound the rounding")
+    say("Read the machine out of the weights, compare it with S3 on all words, bound the rounding")
     for line in _told(run):
         say(line, 1)
-    say(f"Read 64 words of length {longest:,}")
+    say(f"Try it as well: 64 words of {longest:,} moves")
     swept, row = sweep_run(folder, longest=longest)
     say(f"{_found(swept.failing)} ({swept.seconds:.1f} s)", 1)
     return {**row, "steps": run.steps, "training_seconds": round(run.seconds, 2)}
@@ -77,7 +79,7 @@ def _mamba(folder: Path, longest: int, say: Any) -> dict[str, Any]:
     from detent.recipes.sweeping import sweep_run
 
     plan = _plan()
-    say(f"Train a small Mamba on the same task, from words of length {plan.settings.length}")
+    say(f"Train a small Mamba on the same task, from words of {plan.settings.length} moves")
     outcome = train(plan, folder)
     say(f"{outcome.accuracy:.0%} of fresh words right, {outcome.steps} steps, {outcome.seconds:.1f} s", 1)
     say("Read longer words")
@@ -100,14 +102,38 @@ def _plan() -> BaselinePlan:
     return BaselinePlan(task="S3", cell="mamba", seed=42, recipe="demo", size=size, settings=settings, checks=2)
 
 
-def _report(out: Path, found: dict[str, dict[str, Any]]) -> Path:
-    """The report of the NFSM, with both sweeps."""
+def _reports(out: Path, found: dict[str, dict[str, Any]]) -> Path:
+    """The reports of both; that of the NFSM has both sweeps."""
     from detent import records
     from detent.report import write_report
 
-    rows = "".join(json.dumps(row) + "\n" for row in found.values())
-    records.write_atomically(out / "nfsm" / "sweeps.jsonl", rows)
-    return write_report(out / "nfsm")
+    for name, shown in {"mamba": ["mamba"], "nfsm": [*found]}.items():
+        rows = "".join(json.dumps(found[one]) + "\n" for one in shown)
+        records.write_atomically(out / name / "sweeps.jsonl", rows)
+        report = write_report(out / name)
+    return report
+
+
+def _summary(nfsm: dict[str, Any], mamba: dict[str, Any]) -> None:
+    """What was seen, in two lines."""
+    from rich.table import Table
+    from rich.text import Text
+
+    _say("In short")
+    table = Table(box=None, show_header=False, padding=(0, 2))
+    proved = "every word of every length" if nfsm["certified"] else "not proved"
+    tried = "" if nfsm["failing_length"] is None else f", but fails at {nfsm['failing_length']:,}"
+    table.add_row(
+        Text("NFSM", style="bold"), f"right on {proved}: a proof, and tried to {nfsm['longest']:,} moves{tried}"
+    )
+    longest, share = max((int(length), share) for length, share in mamba["accuracies"].items())
+    failing = mamba["failing_length"]
+    seen = f"no failure up to {longest:,} moves" if failing is None else f"fails at {failing:,} moves"
+    table.add_row(
+        Text("Mamba", style="bold"), f"{seen}; {share:.0%} of the words right at {longest:,}; no proof to be had"
+    )
+    table.add_row("", Text("a small one, trained for seconds; `detent table results` has others", style="dim"))
+    show(table)
 
 
 def _found(failing: int | None) -> str:

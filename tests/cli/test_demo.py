@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -33,12 +34,15 @@ def test_it_is_kept_and_can_be_shown_again(shown: Path, capsys: pytest.CaptureFi
     assert "no word goes wrong anywhere" in out
     assert "fails at length" in out
     assert "(0 1) (1 2)" in out
+    assert re.search(r"NFSM +right on every word of every length: a proof, and tried to 4,096 moves\n", out)
+    assert re.search(r"Mamba +fails at \d+ moves; \d+% of the words right at \d+; no proof to be had\n", out)
 
 
 def test_the_report_has_both_sweeps(shown: Path) -> None:
     page = (shown / "nfsm" / "report.html").read_text()
     assert "nfsm: no failure up to length 4,096" in page
     assert "mamba: fails at length" in page
+    assert "nfsm" not in (shown / "mamba" / "report.html").read_text()
 
 
 def test_for_programs(shown: Path, capsys: pytest.CaptureFixture[str]) -> None:

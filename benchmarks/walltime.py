@@ -28,8 +28,9 @@ ROWS = Path(__file__).parent.parent / "results" / "walltime.jsonl"
 GIB = 1 << 30
 ROOM, CHUNK = 6 * GIB, 1 << 12
 """A layer that would take more memory than this runs in chunks of so many steps."""
-SECONDS, CALLS, MINUTES = 8.0, 25, 9.2
-"""A case is measured again until that took so long, or so often; and no case begins that would end too late."""
+SECONDS, ROUGHLY, CALLS, MINUTES = 8.0, 2.0, 25, 9.2
+"""A case is measured again until that took so long (or so long, when quick), or so often; and no case begins that would
+end too late."""
 OURS, *OTHERS = MODELS
 D = 16
 
@@ -40,8 +41,9 @@ def run(quick: bool) -> Report:
         agree(report, model)
     lengths, looped, length = ((6, 8, 10), 1 << 8, 1 << 10) if quick else (range(6, 18), 1 << 12, 1 << 12)
     deadline = time.perf_counter() + MINUTES * 60
-    rows = sweep_lengths(report, [1 << power for power in lengths], looped, deadline)
-    rows += sweep_sizes(report, (4, 64) if quick else (2, 4, 8, 32, 64, 128, 256), length, deadline)
+    spend = ROUGHLY if quick else SECONDS
+    rows = sweep_lengths(report, [1 << power for power in lengths], looped, deadline, spend)
+    rows += sweep_sizes(report, (4, 64) if quick else (2, 4, 8, 32, 64, 128, 256), length, deadline, spend)
     promise(report, rows, length)
     explain(report, rows, length)
     if not quick:
@@ -50,7 +52,9 @@ def run(quick: bool) -> Report:
     return report
 
 
-def sweep_lengths(report: Report, lengths: Sequence[int], looped: int, deadline: float = inf) -> list[Row]:
+def sweep_lengths(
+    report: Report, lengths: Sequence[int], looped: int, deadline: float = inf, spend: float = SECONDS
+) -> list[Row]:
     """Scans at every length, in chunks where memory asks for it, and loops up to the length where they get long."""
     rows: list[Row] = []
     last: list[Row] = []
@@ -65,14 +69,16 @@ def sweep_lengths(report: Report, lengths: Sequence[int], looped: int, deadline:
             break
         if _too_late(report, f"L={length}", longer, last, deadline):
             break
-        last = measure(report, length, D, chunked=chunked)
+        last = measure(report, length, D, chunked=chunked, spend=spend)
         rows += last
         if length <= looped:
-            rows += measure(report, length, D, form="loop")
+            rows += measure(report, length, D, form="loop", spend=spend)
     return rows
 
 
-def sweep_sizes(report: Report, sizes: Sequence[int], length: int, deadline: float = inf) -> list[Row]:
+def sweep_sizes(
+    report: Report, sizes: Sequence[int], length: int, deadline: float = inf, spend: float = SECONDS
+) -> list[Row]:
     """Scans of layers of every size."""
     rows: list[Row] = []
     last: list[Row] = []
@@ -80,7 +86,7 @@ def sweep_sizes(report: Report, sizes: Sequence[int], length: int, deadline: flo
         larger = (d / last[0]["d"]) ** 2 if last else 0
         if _too_late(report, f"d={d}", larger, last, deadline):
             break
-        last = measure(report, length, d)
+        last = measure(report, length, d, spend=spend)
         rows += last
     return rows
 
@@ -93,7 +99,9 @@ def _too_late(report: Report, what: str, times: float, last: Sequence[Row], dead
     return expected > left
 
 
-def measure(report: Report, length: int, d: int, *, form: str = "scan", chunked: Collection[str] = ()) -> list[Row]:
+def measure(
+    report: Report, length: int, d: int, *, form: str = "scan", chunked: Collection[str] = (), spend: float = SECONDS
+) -> list[Row]:
     """Weigh and time all layers at one length and size. The first calls count only where there is no time for more."""
     x = inputs(length)
     layers = {model: layer_of(model, d, form=form, chunk=CHUNK * (model in chunked)) for model in MODELS}
@@ -103,7 +111,7 @@ def measure(report: Report, length: int, d: int, *, form: str = "scan", chunked:
         spent[model].append(seconds(partial(training_step, layers[model], x)))
 
     peaks = {model: peak_bytes(partial(call, model)) for model in MODELS}
-    rounds = min(CALLS, int(SECONDS / sum(map(sum, spent.values()))))
+    rounds = min(CALLS, int(spend / sum(map(sum, spent.values()))))
     for _ in range(rounds):
         for model in MODELS:
             call(model)
@@ -148,7 +156,17 @@ def promise(report: Report, rows: Sequence[Row], length: int) -> None:
 
 
 def explain(report: Report, rows: Sequence[Row], length: int) -> None:
-    """Where the NFSM is not ahead as promised: what its logits alone cost, and what they cost as PD-SSM makes them."""
+    """Where the NFSM is not ahead as promised: what calls alone cost where words are short, what its logits alone cost
+    where heads are large, and what they cost as PD-SSM makes them."""
+    ours = {row["L"]: row for row in rows if (row["model"], row["form"], row["d"]) == (OURS, "scan", D)}
+    for row in rows:
+        if row["form"] == "scan" and row["L"] < length and row["ratio"] > 1:
+            alone = {model: 1e3 * call_alone(model, D) for model in (row["model"], OURS)}
+            report.notes.append(
+                f"L={row['L']}, d={D}: {row['model']} takes {1e3 * row['seconds']:.3g} ms, the NFSM "
+                f"{1e3 * ours[row['L']]['seconds']:.3g} ms; calls for a single step, {B} rows in all, take "
+                f"{alone[row['model']]:.3g} and {alone[OURS]:.3g} ms"
+            )
     cells = {(row["model"], row["d"]): row for row in rows if (row["form"], row["L"]) == ("scan", length)}
     for (model, d), row in cells.items():
         if row["ratio"] > (0.5 if model == "PD-SSM" else 1):
@@ -164,6 +182,12 @@ def explain(report: Report, rows: Sequence[Row], length: int) -> None:
             f"L={length}, d={d}: the NFSM with logits mixed from {MATRICES} matrices, as PD-SSM mixes its own, takes "
             f"{spent:.3g} s: {cells['PD-SSM', d]['seconds'] / spent:.3g} times as fast as PD-SSM"
         )
+
+
+def call_alone(model: str, d: int) -> float:
+    """Seconds of a training step on words of length one, where next to nothing is to be computed."""
+    layer, x = layer_of(model, d), inputs(1)
+    return sorted(seconds(partial(training_step, layer, x)) for _ in range(CALLS))[CALLS // 2]
 
 
 def product_of_logits(length: int, d: int, sample: int = 4096) -> float:

@@ -74,7 +74,9 @@ def test_a_case_is_measured(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def pretended(seconds: dict[str, float], bytes_per_step: int = 1) -> Any:
     """A measurement that only says so: seconds per step of every model, ten times that as a loop."""
 
-    def measure(_: Report, length: int, d: int, *, form: str = "scan", chunked: Collection[str] = ()) -> list[Row]:
+    def measure(
+        _: Report, length: int, d: int, *, form: str = "scan", chunked: Collection[str] = (), spend: float = 0
+    ) -> list[Row]:
         slower = 10 if form == "loop" else 1
         return [
             {
@@ -122,19 +124,26 @@ def test_where_another_is_faster_it_is_said_what_logits_cost(
 ) -> None:
     monkeypatch.setattr(walltime, "training_step", lambda layer, x: None)
     monkeypatch.setattr(walltime, "product_of_logits", lambda length, d: length * d)
+    monkeypatch.setattr(walltime, "call_alone", lambda model, d: {"NFSM": 0.009, "Mamba-": 0.007}[model])
     unequal_times["Mamba-"] = 0.5
     report = walltime.run(quick=True)
     slow = "L=1024, d={d}: Mamba- takes 512 s, the NFSM 1.02e+03 s; "
     bare = "torch's bare matrix product of 256 inputs with d x d logits takes {seconds} s"
     costs = {4: "4.1e+03", 16: "1.64e+04", 64: "6.55e+04"}
-    assert sorted(report.notes) == sorted((slow + bare).format(d=d, seconds=costs[d]) for d in costs)
+    short = "L={L}, d=16: Mamba- takes {half} ms, the NFSM {whole} ms; "
+    alone = "calls for a single step, 16 rows in all, take 7 and 9 ms"
+    times = ((64, "3.2e+04", "6.4e+04"), (256, "1.28e+05", "2.56e+05"))
+    wanted = [(slow + bare).format(d=d, seconds=costs[d]) for d in costs]
+    wanted += [short.format(L=L, half=half, whole=whole) + alone for L, half, whole in times]
+    assert sorted(report.notes) == sorted(wanted)
     unequal_times.update({"Mamba-": 1.25, "PD-SSM": 1.5})
     notes = walltime.run(quick=True).notes
     assert [note for note in notes if "d=64: the NFSM with logits mixed from 16 matrices, as PD-SSM mixes" in note]
 
 
-def test_the_product_of_the_logits_is_timed() -> None:
+def test_the_product_of_the_logits_and_a_call_alone_are_timed() -> None:
     assert walltime.product_of_logits(64, 2, sample=512) > 0
+    assert walltime.call_alone("Mamba-", 2) > 0
 
 
 @pytest.mark.usefixtures("unequal_times")

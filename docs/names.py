@@ -11,16 +11,22 @@ from typing import Any
 
 ROOMS = (
     "layers", "models", "tasks", "automata", "extraction", "certification", "runtime", "recipes", "evaluation", "scan",
-    "theory", "report", "records", "errors",
+    "training", "theory", "report", "records", "errors",
 )  # fmt: skip
+WIDE = 96
+"""Letters of a signature that stands on one line."""
 
 
 def names_text() -> str:
     """The page."""
     import detent
 
-    parts = ["# The names, one by one", "", "## detent", ""]
-    parts += [f"- `detent.{name}` is `detent.{detent._ROOM[name]}.{name}`" for name in sorted(detent.__all__)]
+    parts = ["# The names, one by one", "", "Written from the docstrings.", "", "## detent", ""]
+    parts += ["The names of the front door; each lives in the room that its link leads to.", ""]
+    parts += [
+        f"- [`detent.{name}`](#{name.lower()}): {_first(getattr(detent, name))}" for name in sorted(detent.__all__)
+    ]
+    parts += ["", "Rooms: " + ", ".join(f"[{room}](#detent{room})" for room in ROOMS) + "."]
     for room in ROOMS:
         module = import_module(f"detent.{room}")
         parts += ["", f"## detent.{room}", "", _plain(module.__doc__), ""]
@@ -37,29 +43,54 @@ def offered(module: ModuleType) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
+def _first(value: Any) -> str:
+    """The first sentence of what is said about it."""
+    return " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
+
+
 def _entry(name: str, value: Any) -> list[str]:
     parts = [f"### {name}", "", "```python", f"{name}{_signature(value)}", "```", "", _plain(inspect.getdoc(value)), ""]
     if inspect.isclass(value):
-        for method, function in vars(value).items():
-            documented = callable(function) or isinstance(function, classmethod | property)
-            if documented and not method.startswith("_") and inspect.getdoc(getattr(value, method)):
-                sentence = inspect.getdoc(getattr(value, method)) or ""
-                parts.append(f"- `{method}`: {_plain(sentence.splitlines()[0])}")
+        parts += [f"- `{method}`: {sentence}" for method, sentence in _methods(value)]
         parts.append("")
     return parts
 
 
+def _methods(value: type) -> Iterator[tuple[str, str]]:
+    """Methods and properties about which a sentence was written here, with that sentence."""
+    for method, function in vars(value).items():
+        own = function.__func__ if isinstance(function, classmethod | staticmethod) else function
+        said = own.__doc__ if callable(own) or isinstance(own, property) else None
+        if said and not method.startswith("_") and not inspect.isclass(own):
+            yield method, inspect.cleandoc(said).splitlines()[0]
+
+
 def _signature(value: Any) -> str:
+    """What it takes; one argument a line where they would not fit on one."""
     try:
-        return str(inspect.signature(value)).replace("'", "")
+        found = inspect.signature(value)
     except (ValueError, TypeError):
         return ""
+    whole = str(found).replace("'", "")
+    if len(whole) <= WIDE:
+        return whole
+    result = whole[whole.rindex(") -> ") :] if ") -> " in whole else ")"
+    lines, kind = [], None
+    for parameter in found.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and kind not in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL):
+            lines.append("    *,")
+        kind = parameter.kind
+        lines.append(f"    {parameter},".replace("'", ""))
+    return "\n".join(["(", *lines, result])
 
 
 def _plain(text: str | None) -> str:
-    """A docstring as Markdown: what is indented or begins with >>> is code already, names of types are not tags."""
-    lines = inspect.cleandoc(text or "").splitlines()
-    return "\n".join(f"    {line}" if line.startswith((">>>", "...")) else line for line in lines)
+    """A docstring as Markdown: from >>> to the next empty line it is code."""
+    lines, code = [], False
+    for line in inspect.cleandoc(text or "").splitlines():
+        code = bool(line) and (code or line.startswith(">>>"))
+        lines.append(f"    {line}" if code else line)
+    return "\n".join(lines)
 
 
 def is_documented(value: Any) -> bool:

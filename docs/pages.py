@@ -18,11 +18,18 @@ from markdown_it import MarkdownIt
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-NAVIGATION = {"detent": "index", "Tour": "tour", "Certificates": "certificates", "Results": "results", "API": "api"}
+NAVIGATION = {
+    "detent": "index", "Tour": "tour", "Your model": "in-your-model", "Your machine": "your-machine",
+    "Certificates": "certificates", "When not": "when-not", "Performance": "performance", "Results": "results",
+    "API": "api",
+}  # fmt: skip
 EXTRA = """
-nav a { margin-right: 1.2rem; } a { color: var(--s0); } img { max-width: 100%; background: #fff; }
+nav { padding-bottom: .6rem; margin-bottom: 1.6rem; border-bottom: 1px solid var(--line); }
+nav a { margin-right: 1.1rem; white-space: nowrap; }
+nav a[aria-current] { color: inherit; text-decoration: none; font-weight: 600; }
+a { color: var(--s0); } img { max-width: 100%; background: #fff; }
 pre code { font-size: inherit; }
-table { display: block; overflow-x: auto; } th, td { white-space: normal; text-align: left; }
+table { display: block; overflow-x: auto; } th, td { white-space: normal; text-align: left; vertical-align: top; }
 """
 
 
@@ -81,10 +88,12 @@ def _write(site: Path, place: Path, text: str) -> Path:
     target = site / place
     target.parent.mkdir(parents=True, exist_ok=True)
     up = Path(*[".."] * (len(place.parts) - 1)) / "docs"
-    menu = " ".join(f'<a href="{up}/{name}.html">{escape(title)}</a>' for title, name in NAVIGATION.items())
+    menu = " ".join(
+        f'<a href="{up}/{name}.html"{_current(place, name)}>{escape(title)}</a>' for title, name in NAVIGATION.items()
+    )
     style = (ROOT / "detent" / "report" / "style.css").read_text(encoding="utf-8") + EXTRA
     title = next(iter(re.findall(r"^# (.+)$", text, re.MULTILINE)), "detent")
-    body = re.sub(r'(href="[^":]+)\.md(#[^"]*)?"', r'\1.html\2"', _markdown().render(text))
+    body = _with_anchors(re.sub(r'(href="[^":]+)\.md(#[^"]*)?"', r'\1.html\2"', _markdown().render(text)))
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     target.write_text(
         f'<!doctype html>\n<html lang="en"><head>{head}<title>{escape(title)}</title><link rel="icon" href="data:,">'
@@ -92,6 +101,22 @@ def _write(site: Path, place: Path, text: str) -> Path:
         encoding="utf-8",
     )
     return target
+
+
+def _current(place: Path, name: str) -> str:
+    return ' aria-current="page"' if place == Path("docs") / f"{name}.html" else ""
+
+
+def _with_anchors(body: str) -> str:
+    """Every heading with a name that links can lead to: its letters, and a number where that was taken."""
+    taken: dict[str, int] = {}
+
+    def named(heading: re.Match[str]) -> str:
+        name = re.sub(r"[^\w -]", "", re.sub("<[^>]+>", "", heading[2])).strip().lower().replace(" ", "-")
+        taken[name] = taken.get(name, -1) + 1
+        return f'<{heading[1]} id="{name}{f"-{taken[name]}" if taken[name] else ""}">{heading[2]}</{heading[1]}>'
+
+    return re.sub(r"<(h[1-4])>(.*?)</\1>", named, body)
 
 
 def _markdown() -> MarkdownIt:

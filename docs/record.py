@@ -18,6 +18,7 @@ from detent.records import stamp, write_atomically
 HERE = Path(__file__).parent
 MOST_LINES = 40
 SESSION = (
+    ("A minute that shows what this is about.", "detent demo"),
     ("What is here, and does it work?", "detent doctor"),
     ("What can be learned?", "detent tasks"),
     ("One of them at length.", "detent tasks S3"),
@@ -66,6 +67,8 @@ def _printed(command: str, folder: str) -> list[str]:
 
 
 if __name__ == "__main__":
+    if _printed("detent --version", tempfile.gettempdir())[-1].startswith("(exit code"):
+        sys.exit("record: detent does not run outside this folder; install it first.")
     page = recorded()
     if "--stdout" in sys.argv:
         print(page, end="")

@@ -67,10 +67,58 @@ def test_every_public_name_has_a_sentence() -> None:
             assert names.is_documented(value), f"detent.{room}.{name}"
 
 
-def test_the_pages_of_names_has_them_all() -> None:
+def test_the_page_of_names_has_them_all() -> None:
+    from importlib import import_module
+
+    import detent
+
     text = names.names_text()
-    for name in ("NFSM", "Backbone", "certify", "extract", "Machine", "sweep_words"):
-        assert f"### {name}\n" in text
+    for room in names.ROOMS:
+        entries = text.partition(f"\n## detent.{room}\n")[2].partition("\n## ")[0]
+        public = [name for name, _ in names.offered(import_module(f"detent.{room}"))]
+        assert re.findall(r"^### (\w+)$", entries, re.MULTILINE) == public
+    for name in detent.__all__:
+        assert f"[`detent.{name}`](#{name.lower()}): " in text
+        assert f"\n### {name}\n" in text
+
+
+def test_an_entry_reads_well() -> None:
+    text = names.names_text()
+    entry = text.partition("\n### NFSM\n")[2].partition("\n### ")[0]
+    assert "    *," in entry
+    assert "- `step`: " in entry
+    assert "Define the computation performed at every call." not in text
+    assert '    >>> task("s3").machine.n_states\n    6\n' in text
+
+
+def test_links_within_pages_lead_to_headings(tmp_path: Path) -> None:
+    wanted = 0
+    for page in pages.build(tmp_path):
+        content = page.read_text()
+        places = re.findall(r' id="([^"]+)"', content)
+        assert len(places) == len(set(places)), page
+        for link in re.findall(r'href="#([^"]+)"', content):
+            wanted += 1
+            assert link in places, (page, link)
+    assert wanted > 20
+
+
+@pytest.mark.parametrize("verb", ["check results/certificates/S3-42.json"])
+def test_what_a_page_shows_is_what_is_printed(
+    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from detent.cli.app import run
+
+    monkeypatch.chdir(DOCS.parent)
+    assert run(verb.split()) == 0
+    assert f"```console\n$ detent {verb}\n{capsys.readouterr().out}```" in (DOCS / "certificates.md").read_text()
+
+
+def test_every_file_of_results_is_told_of() -> None:
+    text = (DOCS / "results.md").read_text()
+    rows = [path.name for path in (DOCS.parent / "results").iterdir() if not path.name.startswith(".")]
+    assert [name for name in rows if f"`results/{name}" not in text] == []
+    assert [name for name in re.findall(r"`results/([\w.]+)", text) if name not in rows] == []
 
 
 def test_the_record_is_of_this_session() -> None:

@@ -102,6 +102,16 @@ def test_no_seed_learned(tmp_path: Path) -> None:
     assert here(tmp_path, "S4", "aussm")["here"] == {"median": "×", "range": "", "learned": "0/1"}
 
 
+def test_notes_say_what_recipes_stand_for(tmp_path: Path) -> None:
+    assert not any("Baselines here" in note for note in results(tmp_path)[0].notes)
+    row = {"task": "S4", "cell": "aussm", "recipe": "cpu", "seed": 42, "learned": False}
+    told = {"size": {"layers": 2, "width": 32}, "settings": {"length": 64, "steps": 1000, "batch": 8}}
+    fill(tmp_path, [], baselines=[row, {**row, **told}, {**row, **told, "recipe": "paper", "over": False}])
+    wanted = "Baselines here: cpu, 2 layers of width 32, words of 64, at most 1000 steps of 8 words."
+    assert [note for note in results(tmp_path)[0].notes if note.startswith("Baselines")] == [wanted]
+    assert wanted in seeds(tmp_path)[0].notes
+
+
 def test_a_run_that_was_put_down_counts_neither_way(tmp_path: Path) -> None:
     row = {"task": "S4", "cell": "aussm", "recipe": "paper", "seed": 42, "learned": False, "over": False}
     fill(tmp_path, [], baselines=[row])

@@ -10,6 +10,7 @@ from detent.evaluation.tables.grid import Grid
 from detent.evaluation.tables.length import NOT_LEARNED, median, spread
 from detent.evaluation.tables.order import CELLS, in_order
 from detent.evaluation.tables.published import Published, published
+from detent.evaluation.tables.recipes import recipe_notes
 
 HEAD = ("task", "cell", "recipe here", "failing length here", "range", "learned", "published", "range", "learned")
 FIGURES = ("median", "range", "learned")
@@ -34,8 +35,9 @@ def results(folder: Path) -> tuple[Grid, list[dict[str, Any]]]:
         })  # fmt: skip
         seen = task
     return Grid(
-        title="Failing length, here and as published", head=HEAD, rows=rows, notes=(*NOTES, f"Published: {source}.")
-    ), objects
+        title="Failing length, here and as published", head=HEAD, rows=rows,
+        notes=(*NOTES, *recipe_notes(folder), f"Published: {source}."),
+    ), objects  # fmt: skip
 
 
 def _here(recipe: str | None, runs: Runs) -> tuple[str, str, str]:

@@ -10,6 +10,7 @@ from detent.evaluation.tables.grid import Grid
 from detent.evaluation.tables.length import NOT_LEARNED, median, spread
 from detent.evaluation.tables.order import CELLS, in_order
 from detent.evaluation.tables.published import published
+from detent.evaluation.tables.recipes import recipe_notes
 from detent.evaluation.tables.results import NOT_RUN
 
 SEEDS = (42, 43, 44, 45, 46)
@@ -43,8 +44,9 @@ def seeds(folder: Path) -> tuple[Grid, list[dict[str, Any]]]:
         objects.append(entry)
     head = ("task", "cell", "whence", *map(str, SEEDS), "median", "range")
     return Grid(
-        title="Failing length of every seed", head=head, rows=rows, notes=(*NOTES, f"Published: {source}.")
-    ), objects
+        title="Failing length of every seed", head=head, rows=rows,
+        notes=(*NOTES, *recipe_notes(folder), f"Published: {source}."),
+    ), objects  # fmt: skip
 
 
 def _here(known: Known) -> str:

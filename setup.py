@@ -7,7 +7,7 @@ SOURCES = [f"{NATIVE}/{name}.cpp" for name in ("run", "interpret", "tables", "tr
 HEADERS = [
     f"{NATIVE}/{name}.hpp"
     for name in (
-        *("parallel", "lanes", "noise", "logits", "segments"),
+        *("crew", "parallel", "lanes", "noise", "logits", "segments"),
         *("program", "letters", "registers", "lookback", "walk"),
     )
 ]

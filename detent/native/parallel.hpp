@@ -3,8 +3,9 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <thread>
 #include <vector>
+
+#include "crew.hpp"
 
 namespace detent {
 
@@ -22,13 +23,12 @@ void parallel_ranges(int64_t count, int threads, Work work) {
         if (count > 0) work(int64_t{0}, count);
         return;
     }
-    auto edge = [&](int64_t worker) { return count * worker / workers; };
-    std::vector<std::thread> pool;
-    pool.reserve(workers - 1);
-    for (int64_t worker = 1; worker < workers; ++worker)
-        pool.emplace_back([&, worker] { work(edge(worker), edge(worker + 1)); });
-    work(int64_t{0}, edge(1));
-    for (auto& thread : pool) thread.join();
+    auto share = [&](int64_t worker) { work(count * worker / workers, count * (worker + 1) / workers); };
+    Crew::Turn turn;
+    if (turn.crew)
+        turn.crew->run(workers, share);
+    else
+        for (int64_t worker = 0; worker < workers; ++worker) share(worker);
 }
 
 }  // namespace detent

@@ -12,24 +12,12 @@ from pathlib import Path
 
 import detent
 
-TURNSTILE = """
-digraph turnstile {
-    __start0 [shape=none label=""];
-    __start0 -> locked;
-    locked [shape=circle];  one [shape=doublecircle];  two [shape=doublecircle];
-    locked -> one [label="coin"];   locked -> locked [label="push"];
-    one    -> two [label="coin"];   one    -> locked [label="push"];
-    two    -> two [label="coin"];   two    -> one    [label="push"];
-}
-"""
+TURNSTILE = Path(__file__).parent / "turnstile.dot"
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        drawing = Path(folder) / "turnstile.dot"
-        drawing.write_text(TURNSTILE)
-
-        run = detent.train(drawing, width=32, out=Path(folder) / "run")
+        run = detent.train(TURNSTILE, width=32, out=Path(folder) / "run")
         assert run.certified, run.verdict.explain()
         print(run.certificate().summary())
 
@@ -40,7 +28,8 @@ def main() -> None:
 
         # a machine that differs in one arrow is told apart, with the shortest word that shows it
         bent = Path(folder) / "bent.dot"
-        bent.write_text(TURNSTILE.replace("two    -> two ", "two    -> one "))
+        bent.write_text(TURNSTILE.read_text().replace("two    -> two ", "two    -> one "))
+        print("\nthe same network beside a turnstile that forgets the second coin:")
         print(detent.certify(run.extracted, detent.task(bent).machine).explain())
 
 

@@ -3,7 +3,7 @@
     w 1 i 0 i 1 r 1 ...      write a bit, ignore one, read the last one written
 
 The bit after `r` is the one after the last `w`, however long ago. Attention has to find it; a head of the NFSM carries
-it. Trained on lines of 32 tokens, the model is asked on lines of 512.
+it. Trained on lines of 32 tokens, the model is asked on lines of 512; so is the same model without the NFSM.
 
     python examples/in_your_own_model.py
 """
@@ -23,7 +23,7 @@ WIDTH, TOKENS = 32, 5
 class Attention(nn.Module):
     """Causal attention over a window, with nothing special about it."""
 
-    def __init__(self, width: int, window: int = 8) -> None:
+    def __init__(self, width: int, window: int = 4) -> None:
         super().__init__()
         self.norm, self.window = nn.LayerNorm(width), window
         self.project, self.leave = nn.Linear(width, 3 * width), nn.Linear(width, width)
@@ -47,10 +47,11 @@ class Memory(nn.Module):
 
 
 class Model(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, heads: tuple[int, ...]) -> None:
         super().__init__()
         self.embed = nn.Embedding(TOKENS, WIDTH)
-        self.layers = nn.Sequential(Attention(WIDTH), Memory(WIDTH, (3, 3)), Attention(WIDTH))
+        memory = Memory(WIDTH, heads) if heads else nn.Identity()
+        self.layers = nn.Sequential(Attention(WIDTH), memory, Attention(WIDTH))
         self.read_out = nn.Sequential(nn.LayerNorm(WIDTH), nn.Linear(WIDTH, TOKENS))
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -76,11 +77,17 @@ def recalled(model: Model, tokens: Tensor) -> float:
     return float((said == tokens[:, 1:])[asked].float().mean())
 
 
-def main(steps: int = 150) -> None:
+def main(steps: int = 200) -> None:
+    for name, heads in (("attention alone", ()), ("attention, NFSM, attention", (3, 3, 3, 3))):
+        print(name)
+        train(heads, steps)
+
+
+def train(heads: tuple[int, ...], steps: int) -> None:
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(0)
-    model = Model()
-    optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
+    model = Model(heads)
+    optimizer = torch.optim.AdamW(model.parameters(), 5e-3)
     for step in range(1, steps + 1):
         tokens = lines(32, 32, generator)
         model.train()
@@ -91,10 +98,10 @@ def main(steps: int = 150) -> None:
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        if step % 50 == 0 or step == 1:
+        if step % 100 == 0 or step == 1:
             model.eval()
             shares = [f"{length} tokens {recalled(model, lines(64, length, generator)):.1%}" for length in (32, 512)]
-            print(f"step {step}: loss {loss.item():.4f}; reads answered: {', '.join(shares)}")
+            print(f"  step {step}: loss {loss.item():.4f}; reads answered: {', '.join(shares)}")
 
 
 if __name__ == "__main__":

@@ -55,16 +55,18 @@ def main() -> None:
         assert check(Path(folder) / "run" / "certificate.json")
         machine = load(Path(folder) / "run" / "machine.json")
 
-    alarm, raised = machine.outputs.index("alarm"), 0
-    stream = machine.stream()
+    alarm, alarms, stream = machine.outputs.index("alarm"), [], machine.stream()
     events = list(log(20_000, np.random.default_rng(0)))
     for begin in range(0, len(events), 500):  # as they come in
         said = stream.push(events[begin : begin + 500])
-        raised += int(np.sum(said == alarm))
+        alarms += (begin + np.flatnonzero(said == alarm)).tolist()
         if begin == 10_000:  # put it down, take it up: elsewhere, another day
             stream = machine.stream(json.loads(json.dumps(stream.position)))
-    print(f"{stream.symbols_read:,} events read, {raised} while the alarm was on; now {machine.states[stream.state]}")
-    assert raised == sum(state == "alarm" for state in machine.speak(events))
+    for number in alarms[:3]:
+        print(f"event {number:,}: {events[number]!r} after {events[number - 1]!r}: alarm")
+    now = machine.states[stream.state]
+    print(f"{stream.symbols_read:,} events read, {len(alarms)} while the alarm was on; now {now}")
+    assert len(alarms) == machine.speak(events).count("alarm")
 
 
 if __name__ == "__main__":

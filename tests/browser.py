@@ -59,9 +59,10 @@ class Page:
         wanted = [{"name": "prefers-color-scheme", "value": scheme}]
         self._call("Emulation.setEmulatedMedia", media=media, features=wanted)
 
-    def open(self, path: Path) -> None:
+    def open(self, path: Path | str) -> None:
+        """A file, or an address."""
         self._loads = False
-        self._call("Page.navigate", url=path.resolve().as_uri())
+        self._call("Page.navigate", url=path if isinstance(path, str) else path.resolve().as_uri())
         end = time.monotonic() + PATIENCE
         while not self._loads:
             self._take(self._message(end))

@@ -11,9 +11,9 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SHOWS = {
     "from_dot_to_certificate": r"what is said after every word is right, at every length.*not certified: after 'coin",
-    "in_your_own_model": r"step 150: .* 32 tokens 100\.0%, 512 tokens 100\.0%",
+    "in_your_own_model": r"alone.*step 200: .* 512 tokens [5-8].*NFSM.*step 200: .* 512 tokens 100\.0%",
     "machine_elsewhere": r"cc: .*as in Python|cc is not installed",
-    "stream_a_log": r"20,000 events read, [1-9][0-9]* while the alarm was on",
+    "stream_a_log": r"event \d,?\d*: '\w+' after '\w+': alarm.*20,000 events read, [1-9][0-9]* while the alarm was on",
     "t_maze": r"after 100,000 steps: .* all as the signs said",
 }
 

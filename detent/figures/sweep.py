@@ -4,7 +4,7 @@ Rows are those of `detent sweep`: {"task", "cell", "seed", "learned", "certified
 "accuracies": {length: share}}; the share is of words that are right throughout, or of answers to questions. Of several
 sweeps of a run the longest counts, and lines that coincide are drawn once. A cross marks the failing length on the bar
 it fell below; a run that did not learn its task at all is dotted. An arrow to the right stands for a certificate: what
-lies beyond was proved, not swept.
+lies beyond was proved, not swept. A stroke is the end of a sweep without a failure, beyond which nothing is known.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from detent.figures.style import GREY, PAGE, in_order, model_style, of_kind, sheet, styled
+from detent.figures.style import GREY, MODELS, PAGE, in_order, model_key, model_style, of_kind, sheet, styled
 from detent.records import Row
 
 ORDER = ("Z2", "Z16", "S3", "S4", "A5", "M11", "DFF5", "FF", "TSO3", "TSO4", "TSO5")
@@ -39,6 +39,7 @@ def paint(rows: Sequence[Row]) -> Any:
         axes.set_title(name, loc="left", fontweight="bold", parse_math=False)
         axes.set(xscale="log", ylim=(-0.05, 1.12), yticks=[0, 0.5, 1])
     panels[0].set_xscale("log", base=2)
+    panels[0].set(xticks=[1 << power for power in range(0, 21, 5)], xlim=(0.7, 1 << 21))
     for axes in panels[max(len(tasks) - columns, 0) : len(tasks)]:
         axes.tick_params(labelbottom=True)
         axes.set_xlabel("length of the words")
@@ -63,14 +64,20 @@ def _different(rows: Iterable[Row]) -> list[Row]:
     }.values())  # fmt: skip
 
 
+def _merely_held(row: Row) -> bool:
+    """Whether no failure was found in a run that learned, and none is ruled out."""
+    return row["failing_length"] is None and bool(row.get("learned", True)) and not row.get("certified")
+
+
 def _run(axes: Any, row: Row) -> None:
     name, colour, marker, _ = model_style(row["cell"])
     lengths = sorted(row["accuracies"], key=int)
     shares = [row["accuracies"][length] for length in lengths]
     learned = row.get("learned", True)
+    marked = [place for place, share in enumerate(shares) if share < 1 or place % 4 == 0]
     axes.plot([int(length) for length in lengths], shares, color=colour, linestyle="-" if learned else (0, (1, 1.5)),
               linewidth=1.2 if learned else 0.8, alpha=0.9 if learned else 0.6, marker=marker, markersize=2.4,
-              label=f"{name}, seed {row['seed']}")  # fmt: skip
+              markevery=marked, label=f"{name}, seed {row['seed']}")  # fmt: skip
     if row["failing_length"] is not None and learned:
         axes.plot([row["failing_length"]], [row.get("bar", 1.0)], linestyle="none", marker="X", markersize=6,
                   markerfacecolor=colour, markeredgecolor="white", markeredgewidth=0.6, zorder=4,
@@ -78,6 +85,10 @@ def _run(axes: Any, row: Row) -> None:
     elif row.get("certified"):
         axes.plot([row["longest"]], [1.0], linestyle="none", marker=">", markersize=6, markerfacecolor=colour,
                   markeredgecolor="white", zorder=4, clip_on=False, label="_certified")  # fmt: skip
+    elif _merely_held(row):
+        height = 4 + 2 * [*MODELS, model_key(row["cell"])].index(model_key(row["cell"]))  # strokes may coincide
+        axes.plot([row["longest"]], [1.0], linestyle="none", marker="|", markersize=height, markeredgecolor=colour,
+                  markeredgewidth=1.6, zorder=5, label="_held")  # fmt: skip
 
 
 def _key(figure: Any, rows: Sequence[Row]) -> None:
@@ -93,9 +104,10 @@ def _key(figure: Any, rows: Sequence[Row]) -> None:
         handles.append(Line2D([], [], color=colour, marker=marker, markersize=3.5, label=label))
     marks = [("X", "failing length")] if any(row["failing_length"] for row in rows) else []
     marks += [(">", "certified beyond")] if any(row.get("certified") for row in rows) else []
+    marks += [("|", "held, end of the sweep")] if any(_merely_held(row) for row in rows) else []
     handles += [
-        Line2D([], [], linestyle="none", marker=marker, markersize=6, markerfacecolor=GREY, markeredgecolor="white",
-               label=label)
+        Line2D([], [], linestyle="none", marker=marker, markersize=6, markerfacecolor=GREY,
+               markeredgecolor=GREY if marker == "|" else "white", markeredgewidth=1.2, label=label)
         for marker, label in marks
     ]  # fmt: skip
     figure.legend(handles=handles, loc="outside lower center", ncols=3 if figure.get_figwidth() == PAGE else 2,

@@ -43,6 +43,8 @@ def test_an_arrow_is_a_certificate_and_nothing_less() -> None:
     first, second = sweep.paint(ROWS).axes
     assert [data(line) for line in lines(first, "_certified")] == [([1024], [1.0])]
     assert not lines(second, "_certified")  # no failure found is no proof
+    assert [data(line) for line in lines(second, "_held")] == [([1024], [1.0])]
+    assert not lines(first, "_held")
 
 
 def test_a_run_that_learned_nothing_is_dotted_and_counted() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,16 @@ def rendered(figure: Any, suffix: str, **how: Any) -> bytes:
         figure.savefig(
             content, **{"format": suffix[1:], "dpi": DOTS_PER_INCH, "metadata": metadata, "facecolor": "white"} | how
         )
-    return content.getvalue()
+    return _slim(content.getvalue()) if suffix == ".svg" else content.getvalue()
+
+
+def _slim(svg: bytes) -> bytes:
+    """Paths in hundredths of a point and on one line each, which makes a file smaller by a fifth."""
+
+    def shorter(found: re.Match[bytes]) -> bytes:
+        return re.sub(rb"\.(\d\d)\d+", rb".\1", found[0].replace(b" \n", b" ").replace(b"\n", b" "))
+
+    return re.sub(rb' (?:d|x|y)="[^"]*"|translate\([^)]*\)', shorter, svg)
 
 
 def picture_format(target: str | os.PathLike[str]) -> str:

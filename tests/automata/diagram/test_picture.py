@@ -12,6 +12,7 @@ import pytest
 
 from detent.automata import Mealy, Moore, Semiautomaton, alternating, draw, symmetric
 from detent.automata.diagram.arrows import arrows_of, brief, codes, node_labels
+from detent.automata.diagram.saving import _slim
 from detent.automata.diagram.scene import Scene, fits
 from detent.errors import BrokenFile, UnknownName
 
@@ -158,3 +159,12 @@ def test_matplotlib_comes_when_it_is_used_and_pyplot_never(tmp_path: Path) -> No
         "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[3])
+
+
+def test_paths_are_told_in_hundredths_of_a_point_and_everything_else_as_it_was() -> None:
+    slim = _slim(
+        b'<path d="M 1.23456 2 \nL -0.5 10.999\nz\n" style="stroke-width: 0.123456" transform="scale(0.015625)"/>'
+    )
+    assert slim == b'<path d="M 1.23 2 L -0.5 10.99 z " style="stroke-width: 0.123456" transform="scale(0.015625)"/>'
+    moved = b'<use x="7.0009" transform="translate(3.14159 -2.71828) scale(0.055 -0.055)"/>'
+    assert _slim(moved) == b'<use x="7.00" transform="translate(3.14 -2.71) scale(0.055 -0.055)"/>'

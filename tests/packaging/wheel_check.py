@@ -29,6 +29,7 @@ def main() -> None:
         python = folder / "clean" / "bin" / "python"
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         run([*pip, "--constraint", str(ROOT / "constraints.txt"), str(wheel)], cwd=folder)
+        assert run([str(python.parent / "detent"), "--version"], cwd=folder).startswith("detent ")
         smoke(python, folder, kernels=True, env={})
         print("the wheel works, with its kernels")
 
@@ -52,6 +53,8 @@ def smoke(python: Path, folder: Path, *, kernels: bool, env: dict[str, str]) -> 
     assert row["certified"]
     assert Path(folder, row["report"]).read_text().startswith("<!doctype html>")
     run([*detent, "check", f"{out}/certificate.json"], cwd=folder, env=env)
+    run([*detent, "sweep", out, "--max-length", "4096"], cwd=folder, env=env)
+    run([*detent, "table", "census"], cwd=folder, env=env)
     run([*detent, "figure", "machine", "S3", "-o", "s3.svg"], cwd=folder, env=env)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from detent.cli.guard import Stopped
 from detent.cli.output import AsJson, print_json, show
 
 if TYPE_CHECKING:
@@ -39,7 +40,10 @@ def demo(
     begun = time.perf_counter()
     torch.set_num_threads(1)  # a few rows at a time: waking a second thread costs more than it brings
     say = (lambda *_: None) if as_json else _say
-    found = {"nfsm": _nfsm(out / "nfsm", longest, say), "mamba": _mamba(out / "mamba", longest, say)}
+    try:
+        found = {"nfsm": _nfsm(out / "nfsm", longest, say), "mamba": _mamba(out / "mamba", longest, say)}
+    except KeyboardInterrupt:
+        raise Stopped(f"interrupted; what was done is in {out}, and the demo goes on when it is repeated.") from None
     report = _reports(out, found)
     right = found["nfsm"]["certified"] and found["nfsm"]["failing_length"] is None
     as_expected = right and found["mamba"]["failing_length"] is not None

@@ -53,6 +53,16 @@ def test_for_programs(shown: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 1 <= told["mamba"]["failing_length"] <= 4096
 
 
+def test_interrupted(shown: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(demo, "_mamba", stopped)
+    assert run(["demo", "--out", str(shown), "--max-length", "4096", "--json"]) == 130
+    told = f"detent: interrupted; what was done is in {shown}, and the demo goes on when it is repeated.\n"
+    assert capsys.readouterr() == ("", told)
+
+
 def test_it_barks(shown: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     honest = demo._mamba
     monkeypatch.setattr(demo, "_mamba", lambda *a: honest(*a) | {"failing_length": None})

@@ -117,14 +117,14 @@ def follow(model: Backbone, cell: str, letter: int, wanted: Any) -> list[records
     flat = ((states.double() - mean) @ plane.T).numpy()
     wrong = np.flatnonzero(said != wanted)
     shares = (spread[:2].square() / spread.square().sum()).tolist()
-    low, high = _frame(flat)
     rows: list[records.Row] = [{
         "kind": "run", "model": cell, "layers": len(model.layers), "width": model.width, "steps": len(wanted),
         "first_wrong": int(wrong[0]) + 1 if len(wrong) else None, "explained": [round(share, 4) for share in shares],
     }]  # fmt: skip
-    ticks = [np.linspace(low[i], high[i], GRID) for i in range(2)]
-    grid = np.stack(np.meshgrid(*ticks), axis=-1).reshape(-1, 2)
     for first in WINDOWS:
+        low, high = _frame(flat, first)
+        ticks = [np.linspace(low[i], high[i], GRID) for i in range(2)]
+        grid = np.stack(np.meshgrid(*ticks), axis=-1).reshape(-1, 2)
         here = np.arange(first - 1, min(first - 1 + SHOWN, len(wanted)))
         near = here[np.square(grid[:, None] - flat[here]).sum(-1).argmin(1)]
         moved = states[near].double() + torch.from_numpy(grid - flat[near]) @ plane
@@ -137,9 +137,9 @@ def follow(model: Backbone, cell: str, letter: int, wanted: Any) -> list[records
     return rows
 
 
-def _frame(flat: Any) -> tuple[list[float], list[float]]:
-    """A rectangle with all points of the windows and a margin around them."""
-    seen = np.concatenate([flat[first - 1 : first - 1 + SHOWN] for first in WINDOWS])
+def _frame(flat: Any, last: int) -> tuple[list[float], list[float]]:
+    """A rectangle with all points of the windows up to this one and a margin: it grows with a run, never shrinks."""
+    seen = np.concatenate([flat[first - 1 : first - 1 + SHOWN] for first in WINDOWS if first <= last])
     low, high = seen.min(0), seen.max(0)
     margin = 0.12 * np.maximum(high - low, 0.2 * (high - low).max() + 1e-6)
     return np.round(low - margin, 4).tolist(), np.round(high + margin, 4).tolist()
@@ -161,10 +161,11 @@ def trained(cell: str, folder: Path, seed: int) -> tuple[Backbone, records.Row]:
 
 
 def small(cell: str, seed: int) -> baselines.BaselinePlan:
-    """Small enough for ten minutes of one core, on words of 24 letters."""
+    """Small enough for ten minutes of one core, on words of 24 letters; an AUSSM takes the paper's four layers."""
+    layers, width = (4, 64) if cell == "aussm" else (2, 32)
     return baselines.BaselinePlan(
         task=TASK, cell=cell, seed=seed, recipe="geometry", checks=3, growing=True,
-        size=Size(layers=2, width=32, channels=32, states=8, dropout=0.0),
+        size=Size(layers=layers, width=width, channels=32, states=8, dropout=0.0),
         settings=Settings(batch=32, length=24, rate=3e-3, last_rate=3e-4, steps=2_000, check_words=128),
     )  # fmt: skip
 

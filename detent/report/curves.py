@@ -9,7 +9,7 @@ from detent.report.chart import Axis, Line, chart
 from detent.report.markup import Html, element, joined
 
 Row = dict[str, Any]
-FLOOR = 1e-12
+FLOOR = 1e-8
 PHASES = {
     "anchored": "codes for the states, found by counting transitions, are taught to the heads",
     "released": "the teacher leaves; steps on the loss of the task itself",

@@ -11,8 +11,10 @@ from detent.errors import InvalidConfig
 from detent.report.markup import Html, element, joined
 from detent.report.reading import CERTIFICATE, MACHINE, Told
 
-SHORTEST_WORD, LONGEST_WORD = 6, 64
-"""Of the one that is shown being read."""
+SHORTEST_WORD, SHORTEST_STORY, LONGEST_WORD = 6, 25, 64
+"""Of the one that is shown being read; a question comes after something has happened."""
+DRAWN = 16
+"""Words to choose it from."""
 SPELLED = 8
 """Symbols of a word that is written as a list; a longer one is a text."""
 
@@ -41,12 +43,13 @@ def usage(told: Told) -> Html | None:
 
 
 def word_of(told: Told) -> list[str] | None:
-    """A short word as the task draws them; None where nobody knows the task any more."""
+    """A short word as the task draws them, through many states; None where nobody knows the task any more."""
     if told.machine is None or told.task is None:
         return None
     if set(told.task.machine.symbols) <= set(told.machine.symbols):
-        for length in range(SHORTEST_WORD, LONGEST_WORD):
+        for length in range(SHORTEST_STORY if told.task.question else SHORTEST_WORD, LONGEST_WORD):
             with contextlib.suppress(InvalidConfig):  # no word of this law has this length
-                drawn = told.task.sample(1, length, np.random.default_rng(0)).inputs[0]
-                return [told.task.machine.symbols[a] for a in drawn.tolist()]
+                drawn = told.task.sample(DRAWN, length, np.random.default_rng(0))
+                most = max(range(DRAWN), key=lambda k: len(np.unique(drawn.states[k])))
+                return [told.task.machine.symbols[a] for a in drawn.inputs[most].tolist()]
     return None

@@ -41,12 +41,28 @@ class Bounds:
 
     @classmethod
     def errors(cls, found: Extraction, verdict: Verdict, errors: Errors) -> Bounds:
-        """The largest errors."""
+        """The largest errors, or the largest as shares of their margins (see `_together`)."""
         shapes = [layer.tables.shape for layer in found.layers] + [found.labels.shape]
         got = [np.shape(columns) for columns in errors.columns] + [np.shape(errors.labels)]
         if shapes != got:
             raise InvalidInput(f"errors are those of the same windows and read-outs, shapes {shapes}; got {got}.")
-        return cls._of(found, verdict, errors.columns, errors.labels, errors.answers, largest=True)
+        largest = cls._of(found, verdict, errors.columns, errors.labels, errors.answers, largest=True)
+        shares = cls._of(
+            found, verdict,
+            [_share(off, layer.margins) for off, layer in zip(errors.columns, found.layers, strict=True)],
+            _share(errors.labels, found.label_margins),
+            None if errors.answers is None else _share(errors.answers, found.answer_margins),
+            largest=True,
+        )  # fmt: skip
+        margins = cls.margins(found, verdict)
+        logits = zip(largest.logits, margins.logits, shares.logits, strict=True)
+        return cls(
+            logits=tuple(tuple(map(_together, *heads)) for heads in logits),
+            labels=_together(largest.labels, margins.labels, shares.labels),
+            answers=None
+            if largest.answers is None or margins.answers is None or shares.answers is None
+            else _together(largest.answers, margins.answers, shares.answers),
+        )
 
     @classmethod
     def _of(
@@ -72,6 +88,23 @@ class Bounds:
     def _parts(self) -> list[Floats]:
         parts = [head for layer in self.logits for head in layer] + [self.labels]
         return parts if self.answers is None else [*parts, self.answers]
+
+
+def _share(errors: Floats, margins: Floats | None) -> Floats:
+    """What part of half a margin an error is; 1 and more decides nothing."""
+    assert margins is not None
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(2.0 * errors / margins, nan=np.inf, posinf=np.inf) * (1.0 + 2.0**-50)
+
+
+def _together(errors: Floats, margins: Floats, shares: Floats) -> Floats:
+    """One error beside one margin, for many of both: the largest beside the smallest, if that decides.
+
+    The largest error may belong to a large margin. So otherwise it is what is to half the smallest margin as the worst
+    of them is to half its own.
+    """
+    with np.errstate(invalid="ignore"):
+        return np.where(errors < 0.5 * margins, errors, np.minimum(errors, 0.5 * margins * shares))
 
 
 def _by_column(layer: Layer, values: Floats, symbols: int, *, largest: bool) -> tuple[Floats, ...]:

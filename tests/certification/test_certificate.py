@@ -102,6 +102,23 @@ def test_margins_count_where_something_is_chosen() -> None:
     assert margins.exceed(Bounds.errors(found, verdict, unused))
 
 
+def test_an_error_belongs_to_its_own_margin() -> None:
+    """Read-outs of one symbol, one with ten times the margin and the error of the others: all are decided."""
+    found, verdict = story()
+    ample = int(found.finals[0].max())
+    margins = found.label_margins.copy()
+    margins[ample] *= 10
+    found = replace(found, label_margins=margins)
+    least, off = Bounds.margins(found, verdict), Off.by(0.1, found)
+    off.labels[ample] = 0.45 * margins[ample]
+    errors = Bounds.errors(found, verdict, off)
+    assert off.labels[ample] > 0.5 * least.labels.min()
+    assert least.exceed(errors)
+    assert (errors.labels >= 0.1).all()
+    off.labels[ample] = 0.51 * margins[ample]
+    assert not least.exceed(Bounds.errors(found, verdict, off))
+
+
 def test_errors_of_something_else_are_refused() -> None:
     found, verdict = s3()
     with pytest.raises(InvalidInput, match="errors are those of the same windows and read-outs, shapes"):

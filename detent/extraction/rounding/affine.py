@@ -80,14 +80,23 @@ class Affine:
 
     def wide_entries(self, x: Ball, arithmetic: Arithmetic) -> Entries:
         """The same for thousands of outputs: |W| |x| + |b| is replaced by |row of W| |x| + |b|, and so is |y|."""
+        by_row, by_output = self._wide(x, arithmetic)
+        return _known(self(x.mid), above(np.outer(above(x.rad + by_row), self.rows) + by_output))
+
+    def wide_errors(self, x: Ball, arithmetic: Arithmetic) -> Floats:
+        """R e: of computing alone, not of x."""
+        by_row, by_output = self._wide(x, arithmetic)
+        return above(np.outer(above(by_row), self.rows) + by_output)
+
+    def _wide(self, x: Ball, arithmetic: Arithmetic) -> tuple[Floats, Floats]:
+        """(R, to be multiplied by the norm of an output's weights; e, to be added)."""
         n, size = self.weight.shape[1], x.size
         factor, least = arithmetic.gamma(n + 3) + OURS.gamma(n + 3), (n + 3) * arithmetic.inner.tiny
         for _ in range(2):
             factor, least = factor + arithmetic.unit * (1.0 + factor), least + arithmetic.unit * least + arithmetic.tiny
         most = (1.0 + factor) * (float(self.rows.max()) * size + float(np.abs(self.bias).max())) + least
         lost = overflow(above(most), arithmetic.inner) + overflow(above(most), arithmetic.store)
-        errors = np.outer(above(x.rad + factor * size + lost), self.rows) + (factor * np.abs(self.bias) + least)
-        return _known(self(x.mid), above(errors))
+        return factor * size + lost, factor * np.abs(self.bias) + least
 
 
 def _known(y: Floats, errors: Floats) -> Entries:

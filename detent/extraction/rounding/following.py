@@ -38,10 +38,9 @@ class Followed:
         stages = self.stages.layers[layer]
         return stages.logits(stages.convolve([self._remembered(layer, numbers) for numbers in windows.T]))
 
-    def read_out(self, inputs: Ints) -> tuple[Entries, Entries | None]:
-        """R (1 + r), above the last layer -> R n: logits of labels, and of answers if there are any."""
-        decoded = self.stages.decode(self.above(len(self.streams) - 1, inputs))
-        return self.stages.label(decoded), self.stages.answer(decoded)
+    def decoded(self, inputs: Ints) -> Ball:
+        """R (1 + r), above the last layer -> R m: what labels and answers are read from."""
+        return self.stages.decode(self.above(len(self.streams) - 1, inputs))
 
     def above(self, layer: int, inputs: Ints) -> Ball:
         """The residual stream above a layer."""

@@ -54,16 +54,6 @@ class Stages:
         """The last layer norm and MLP."""
         return self.decoder.apply(self.final.apply(h, self.arithmetic), self.arithmetic, sharp=self.sharp)
 
-    @quiet(all="ignore")
-    def label(self, decoded: Ball) -> Entries:
-        """R n: logits of the labels."""
-        return self.readout.wide_entries(decoded, self.arithmetic)
-
-    @quiet(all="ignore")
-    def answer(self, decoded: Ball) -> Entries | None:
-        """Logits of the answers, if there are any."""
-        return None if self.reply is None else self.reply.wide_entries(decoded, self.arithmetic)
-
 
 class LayerStages:
     """One layer: normalise, convolve, choose, speak, mix."""

@@ -17,11 +17,12 @@ import numpy as np
 from detent.automata.running import Bools, Ints
 from detent.errors import unknown
 from detent.extraction.choices import Choices
-from detent.extraction.rounding.affine import Entries
-from detent.extraction.rounding.balls import Floats, above
+from detent.extraction.rounding.affine import Affine, Entries
+from detent.extraction.rounding.balls import Ball, Floats, above
 from detent.extraction.rounding.batches import each
 from detent.extraction.rounding.following import Followed
-from detent.extraction.rounding.formats import ASSUMED, EXACT, FORMATS, Assumptions
+from detent.extraction.rounding.formats import ASSUMED, EXACT, FORMATS, Arithmetic, Assumptions
+from detent.extraction.rounding.leads import at_risk
 from detent.models import Backbone
 
 
@@ -52,7 +53,8 @@ class Decided:
     margins: Floats
     """By how much the best is ahead of the second; rounded down; infinite where there is nothing else to choose."""
     errors: Floats
-    """No logit of the column is off by more."""
+    """No logit of the column is off by more; or, where that would not decide, half the margin times the largest share
+    of its lead over another that rounding may take from the best (see `leads`)."""
 
     @property
     def proved(self) -> Bools:
@@ -73,6 +75,34 @@ class Decided:
             np.concatenate([part.margins for part in parts], axis=axis),
             np.concatenate([part.errors for part in parts], axis=axis),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """One map of a read-out, in real numbers and in the format, and what both are applied to."""
+
+    real: Affine
+    x: Ball
+    computed: Affine
+    z: Ball
+    arithmetic: Arithmetic
+
+    @np.errstate(all="ignore")
+    def logits(self) -> Bounded:
+        return Bounded.between(
+            self.real.wide_entries(self.x, EXACT), self.computed.wide_entries(self.z, self.arithmetic)
+        )
+
+    @np.errstate(all="ignore")
+    def decided(self) -> Decided:
+        """By the errors of the logits, and where these do not decide, by the shares of leads that may be lost."""
+        found = Decided.by(self.logits())
+        left = np.flatnonzero(~found.proved & np.isfinite(found.margins) & np.isfinite(self.z.rad))
+        if len(left):
+            x, z, best = self.x[left], self.z[left], found.best[left]
+            share = at_risk(self.real, x, self.computed, z, self.arithmetic, best).max(-1)
+            found.errors[left] = np.minimum(found.errors[left], above(0.5 * found.margins[left] * share))
+        return found
 
 
 class Traced:
@@ -109,19 +139,25 @@ class Traced:
 
     def read_out(self, inputs: Ints) -> tuple[Bounded, Bounded | None]:
         """R n: logits of the labels, and of the answers if there are any; rows as for `enter`, above the last layer."""
-        (labels, answers), (said, answered) = self.real.read_out(inputs), self.computed.read_out(inputs)
-        both = None if answers is None or answered is None else Bounded.between(answers, answered)
-        return Bounded.between(labels, said), both
+        labels, *answers = [read.logits() for read in self._read(inputs)]
+        return labels, answers[0] if answers else None
 
     def labels(self, inputs: Ints) -> tuple[Decided, Decided | None]:
         """R: what the read-outs choose."""
 
         def decide(some: Ints) -> list[Decided]:
-            return [Decided.by(part) for part in self.read_out(some) if part is not None]
+            return [read.decided() for read in self._read(some)]
 
         n = len(self.real.stages.readout.bias)
         said, *answered = zip(*each(decide, inputs, max(n, self.real.jacobian)), strict=True)
         return Decided.joined(said), Decided.joined(answered[0]) if answered else None
+
+    def _read(self, inputs: Ints) -> list[_Read]:
+        """Of labels, and of answers if there are any."""
+        real, computed = self.real.stages, self.computed.stages
+        x, z = self.real.decoded(inputs), self.computed.decoded(inputs)
+        maps = [(real.readout, computed.readout), (real.reply, computed.reply)]
+        return [_Read(one, x, other, z, computed.arithmetic) for one, other in maps if one and other]
 
     def _moves(self, layer: int, windows: Ints) -> list[Bounded]:
         whole = Bounded.between(self.real.logits(layer, windows), self.computed.logits(layer, windows))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -151,11 +154,20 @@ def _say(sentence: str, depth: int = 0) -> None:
 
 
 def _close(report: Path, seconds: float) -> None:
+    detent = _program()
     _say(f"All of it, in {seconds:.0f} s")
     for line in (
         f"{report}   open it in a browser",
-        f"detent check {report.parent / 'certificate.json'}   check the proof again, without torch",
-        f"echo '(0 1) (1 2)' | detent run {report.parent / 'machine.json'}   run the machine, without the network",
-        "detent tasks   what else there is; detent train YOUR_MACHINE.dot learns one of yours",
+        f"{detent} check {report.parent / 'certificate.json'}   check the proof again, without torch",
+        f"echo '(0 1) (1 2)' | {detent} run {report.parent / 'machine.json'}   run the machine, without the network",
+        f"{detent} tasks   what else there is; {detent} train YOUR_MACHINE.dot learns one of yours",
     ):
         _say(line, 1)
+
+
+def _program() -> str:
+    """What to type: `detent` where the shell finds it, else as it was called, such as .venv/bin/detent."""
+    called = Path(sys.argv[0])
+    if shutil.which("detent") is not None or called.name != "detent":
+        return "detent"
+    return os.path.relpath(called)

@@ -53,6 +53,15 @@ def test_for_programs(shown: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 1 <= told["mamba"]["failing_length"] <= 4096
 
 
+def test_it_is_called_as_it_was_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo.sys, "argv", [str(tmp_path / ".venv" / "bin" / "detent"), "demo"])
+    monkeypatch.setattr(demo.shutil, "which", lambda _: None)
+    assert demo._program() == ".venv/bin/detent"
+    monkeypatch.setattr(demo.shutil, "which", lambda _: "/usr/bin/detent")
+    assert demo._program() == "detent"
+
+
 def test_interrupted(shown: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt

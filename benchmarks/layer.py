@@ -160,21 +160,30 @@ def sweep_lengths(report: Report, lengths: Sequence[int], rounds: int) -> None:
 
 
 def sweep_sizes(report: Report, sizes: Sequence[int], length: int, rounds: int) -> None:
-    """What a step costs as the head grows, and how much of it is the matrix product of the logits."""
+    """What a step costs as the head grows, and how much of it is the matrix product of the logits.
+
+    The product never exists alone: its logits live in the first cache until their arg max is taken. So it is told by
+    tables without noise, which are the product and that arg max.
+    """
     x = inputs(length)
-    flat = x.view(-1, WIDTH)
+    flat, segments = x.view(-1, WIDTH), of_batch(B, length)
     for d in sizes:
         layer = layer_of(d)
         few = rounds if d <= 32 else 1
         whole = _median(partial(_both_ways, layer, x), few)
-        weight, bias = layer.weight.detach(), layer.bias.detach()
-        product = _median(partial(_product, flat, weight, bias), few)
+        source = Source(flat, layer.weight.detach(), layer.bias.detach())
+        product = _median(partial(cpu.tables, source, segments, (d,), None), few)
         report.notes.append(
             f"d={d}, L={length}: {whole * 1e3:.3g} ms, {product / whole:.0%} of it the matrix product of the logits"
         )
         if d == 16:
             share = Target(what="share of the logits' product at d=16", wanted=0.5, measured=product / whole)
             report.targets.append(share)
+            torch_takes = _median(partial(torch.nn.functional.linear, flat, source.weight, source.bias), rounds)
+            report.notes.append(
+                f"d=16, L={length}: torch's product of the same size, which stores its logits, takes "
+                f"{torch_takes / whole:.0%} of the time of the whole step"
+            )
 
 
 def stream(report: Report, steps: int) -> None:
@@ -203,12 +212,6 @@ def _both_ways(layer: NFSM, x: Tensor) -> None:
     layer.zero_grad(set_to_none=True)
     y, _ = layer(x, seed=SEED)
     y.backward(y.detach())
-
-
-def _product(x: Tensor, weight: Tensor, bias: Tensor) -> None:
-    """The logits of all rows and nothing else, few at a time so that they stay in the cache, as in the layer."""
-    for rows in x.split(max(16, 2**18 // len(weight))):
-        cpu.logits(rows, weight, bias)
 
 
 def _made_and_trained(x: Tensor, backend: str) -> Tensor:

@@ -29,6 +29,11 @@ AS_IN_THE_PAPER: list[tuple[str, tuple[int, ...] | None]] = [
     ("DFF5", (3,)), ("FF", (3,)), ("S3", (6,)), ("S4", (24,)), ("A5", (60,)),
 ]  # fmt: skip
 
+GENEROUS: list[tuple[str, tuple[int, ...] | None]] = [
+    ("Z2", (2, 2, 2)), ("S3", (3, 3, 3, 2, 2)), ("S4", (24, 24, 24)), ("DFF5", (3, 3, 3)), ("FF", (3, 3, 3)),
+]  # fmt: skip
+"""More heads than needed, for the paper's arm."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m detent.recipes.campaign", description=__doc__.splitlines()[0])
@@ -37,13 +42,15 @@ def main() -> None:
     parser.add_argument("--tasks", nargs="*", metavar="TASK", help="only these")
     parser.add_argument("--budget", type=int, default=2000, metavar="STEPS", help="of the paper's arm, per run")
     parser.add_argument("--attempts", type=int, default=1, help="among which that arm may divide its budget")
+    parser.add_argument("--generous", action="store_true", help="give that arm more heads than the paper's")
     parser.add_argument("--masks", type=int, default=Settings().masks, help="dropout masks per symbol in that arm")
     asked = parser.parse_args()
     paper = asked.recipe == "paper"
     asked.rows = asked.rows or Path("results") / ("paper_arm.jsonl" if paper else "training.jsonl")
     torch.set_num_threads(1)
     done = {_key(row) for row in records.read(asked.rows)} if asked.rows.exists() else set()
-    for name, heads in AS_IN_THE_PAPER[: len(CHOSEN)] if paper else [*CHOSEN, *AS_IN_THE_PAPER]:
+    given = GENEROUS if asked.generous else AS_IN_THE_PAPER[: len(CHOSEN)]
+    for name, heads in given if paper else [*CHOSEN, *AS_IN_THE_PAPER]:
         for seed in SEEDS if not asked.tasks or name in asked.tasks else ():
             wanted = {
                 "task": name,
@@ -54,7 +61,8 @@ def main() -> None:
             plan = Plan(task=name, seed=seed, heads=heads, arm=asked.recipe)
             if paper:
                 settings = Settings(steps=asked.budget // asked.attempts, horizon=Settings().steps, masks=asked.masks)
-                wanted |= {"budget": asked.budget, "attempts": asked.attempts, "masks": asked.masks}
+                about = {"budget": asked.budget, "attempts": asked.attempts, "masks": asked.masks}
+                wanted |= {**about, "horizon": settings.horizon}
                 plan = replace(plan, restarts=asked.attempts - 1, tracking=settings)
             if _key(wanted) in done:
                 continue

@@ -65,7 +65,7 @@ def cast(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which somebody has read the first pages: a run, a machine of their own, a story."""
     folder = tmp_path_factory.mktemp("examples")
     learned = folder / "runs" / "S3-42-default"
-    assert train("S3", out=learned, width=16).certified
+    assert train("S3", out=learned).certified
     load(learned / "machine.json").save(folder / "s3.json")
     outputs = ("no", "yes")
     mine = Moore(symbols=("a", "b"), tables=[[1, 0], [0, 0]], states=("p", "q"), outputs=outputs, readout=[0, 1])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+CELLS = ("nfsm", "mamba", "aussm", "pdssm", "bmru")
+"""Those of `detent.recipes.cells`, which would bring torch: somebody waits with a finger on the key."""
+
 
 def tasks(incomplete: str) -> list[str]:
     """Tasks, whatever their case."""
@@ -14,8 +17,6 @@ def tasks(incomplete: str) -> list[str]:
 
 def cells(incomplete: str) -> list[str]:
     """Cells that can be trained."""
-    from detent.recipes.cells import CELLS
-
     return _beginning(incomplete, CELLS)
 
 

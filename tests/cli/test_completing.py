@@ -27,6 +27,12 @@ def test_what_the_shell_is_told(typed: str, offered: list[str]) -> None:
     assert (done.returncode, done.stdout.split()) == (0, offered)
 
 
+def test_every_cell_is_offered() -> None:
+    from detent.recipes.cells import CELLS
+
+    assert completing.cells("") == list(CELLS)
+
+
 def test_every_recipe_once() -> None:
     offered = completing.recipes("")
     assert {"default", "anchored", "paper", "cpu"} <= set(offered)

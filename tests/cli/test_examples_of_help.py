@@ -23,7 +23,8 @@ from tests.cli.test_every_verb import VERBS
 ROOT = Path(__file__).parents[2]
 Said = pytest.CaptureFixture[str]
 NARROW = 80
-SLOW = ("train ", "demo", "figure ", "doctor", "sweep ", "tasks", "table drift", "run s3.json", "run mine.dot")
+SLOW = ("train ", "demo", "figure ", "doctor", "sweep ", "tasks", "table drift", "run s3.json", "run mine.dot",
+        "extract runs/S3-42-default -o s3.c")  # fmt: skip
 QUICK = ("figure machine S3", "tasks S4 DFF5", "tasks mine.dot", "train mine.dot --out")
 
 

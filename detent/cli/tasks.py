@@ -88,8 +88,12 @@ def _definite(about: Description) -> str:
     """Yes or no, and why, in one line."""
     if not about.definite:
         return f"no: '{' '.join(about.definite.word)}' repeated keeps states apart"
-    drawn = "" if about.machine_definite else " of the words drawn"
-    return f"yes: the last {about.definite.order} symbols{drawn} tell the state"
+    order, drawn = about.definite.order, "" if about.machine_definite else " of the words drawn"
+    return (
+        f"yes: the last symbol{drawn} tells the state"
+        if order == 1
+        else f"yes: the last {order} symbols{drawn} tell the state"
+    )
 
 
 def _show(task: Task, about: Description) -> None:

@@ -43,7 +43,8 @@ class Definite:
             return "definite of order 0: there is only one state"
         one, other = self.apart
         tight = f"{spelt(self.word)} still tells {one!r} from {other!r}" if self.word else f"{one!r} is not {other!r}"
-        return f"definite of order {self.order}: the last {self.order} symbols tell the state, while {tight}"
+        last = "symbol tells" if self.order == 1 else f"{self.order} symbols tell"
+        return f"definite of order {self.order}: the last {last} the state, while {tight}"
 
 
 def definite(machine: Semiautomaton) -> Definite:

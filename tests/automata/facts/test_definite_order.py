@@ -92,7 +92,7 @@ def test_the_check_of_the_witness_barks() -> None:
 
 def test_sentences() -> None:
     two = Semiautomaton(symbols=("a",), tables=[[0, 0]])
-    assert definite(two).explain() == "definite of order 1: the last 1 symbols tell the state, while '1' is not '0'"
+    assert definite(two).explain() == "definite of order 1: the last symbol tells the state, while '1' is not '0'"
     three = Semiautomaton(symbols=("a",), tables=[[0, 0, 1]])
     assert definite(three).explain() == (
         "definite of order 2: the last 2 symbols tell the state, while 'a' still tells '2' from '0'"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 CELLS = ("nfsm", "mamba", "aussm", "pdssm", "bmru")
-"""Those of `detent.recipes.cells`, which would bring torch: somebody waits with a finger on the key."""
+RECIPES = ("default", "anchored", "paper", "cpu", "cpu-long", "cpu-short")
+"""Those of `detent.recipes`, which would bring torch: somebody waits with a finger on the key."""
 
 
 def tasks(incomplete: str) -> list[str]:
@@ -22,10 +23,7 @@ def cells(incomplete: str) -> list[str]:
 
 def recipes(incomplete: str) -> list[str]:
     """Recipes of the NFSM and of baselines."""
-    from detent.recipes.baseline_plan import RECIPES
-    from detent.recipes.plan import ARMS
-
-    return _beginning(incomplete, dict.fromkeys((*ARMS, *RECIPES)))
+    return _beginning(incomplete, RECIPES)
 
 
 def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:

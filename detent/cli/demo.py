@@ -128,11 +128,10 @@ def _summary(nfsm: dict[str, Any], mamba: dict[str, Any]) -> None:
 
     _say("In short")
     table = Table(box=None, show_header=False, padding=(0, 2))
-    proved = "every word of every length" if nfsm["certified"] else "not proved"
-    tried = "" if nfsm["failing_length"] is None else f", but fails at {nfsm['failing_length']:,}"
-    table.add_row(
-        Text("NFSM", style="bold"), f"right on {proved}: a proof, and tried to {nfsm['longest']:,} moves{tried}"
-    )
+    proved = "right on every word of every length: a proof" if nfsm["certified"] else "not proved right"
+    failing = nfsm["failing_length"]
+    tried = f"tried to {nfsm['longest']:,} moves" if failing is None else f"fails at {failing:,} moves"
+    table.add_row(Text("NFSM", style="bold"), f"{proved}, and {tried}")
     longest, share = max((int(length), share) for length, share in mamba["accuracies"].items())
     failing = mamba["failing_length"]
     seen = f"no failure up to {longest:,} moves" if failing is None else f"fails at {failing:,} moves"

@@ -28,9 +28,9 @@ class RoundingErrors:
     columns: tuple[Floats, ...]
     """For every layer R S."""
     labels: Floats
-    """F"""
+    """F; where single logits do not decide, of the leads between them (see `rounding.leads`)."""
     answers: Floats | None
-    """F"""
+    """F, likewise."""
     assumes: tuple[str, ...]
     """What the machine has to keep to, in words."""
 

@@ -9,7 +9,7 @@
 
 namespace detent {
 
-constexpr int64_t GRAIN = 1 << 17;  // numbers written that take about as long as a thread takes to start
+constexpr int64_t GRAIN = 1 << 17;  // numbers written that take about as long as a sleeping thread takes to be woken
 
 // How many threads a job is worth, by the numbers it writes; a multiply-add into a register counts for an eighth.
 inline int worth(int64_t numbers, int threads) {

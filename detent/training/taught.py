@@ -6,13 +6,15 @@ margins are told, is for subclasses to say.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 
 from detent.training.anchor import Anchoring
 
 
-class Taught:
+class Taught(ABC):
     """Steps on `lesson()`, until `margins()` are reached twice in a row."""
 
     name = "anchored"
@@ -23,13 +25,13 @@ class Taught:
         self.check_every = settings.check_every
         self.optimizer = torch.optim.AdamW(module.parameters(), settings.rate, weight_decay=settings.weight_decay)
 
+    @abstractmethod
     def lesson(self) -> Tensor:
         """The loss of one step."""
-        raise NotImplementedError
 
+    @abstractmethod
     def margins(self) -> tuple[float, float]:
         """The smallest leads of a right column's entry, and of a right read-out."""
-        raise NotImplementedError
 
     @property
     def done(self) -> bool:

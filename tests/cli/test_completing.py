@@ -27,6 +27,12 @@ def test_what_the_shell_is_told(typed: str, offered: list[str]) -> None:
     assert (done.returncode, done.stdout.split()) == (0, offered)
 
 
+def test_nobody_waits_for_torch() -> None:
+    asked = "from detent.cli import completing; completing.tasks('S'), completing.cells('m'), completing.recipes('p')"
+    program = f"import sys; {asked}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
 def test_every_cell_is_offered() -> None:
     from detent.recipes.cells import CELLS
 
@@ -34,9 +40,10 @@ def test_every_cell_is_offered() -> None:
 
 
 def test_every_recipe_once() -> None:
-    offered = completing.recipes("")
-    assert {"default", "anchored", "paper", "cpu"} <= set(offered)
-    assert len(offered) == len(set(offered))
+    from detent.recipes.baseline_plan import RECIPES
+    from detent.recipes.plan import ARMS
+
+    assert completing.recipes("") == list(dict.fromkeys((*ARMS, *RECIPES)))
     assert completing.recipes("p") == ["paper"]
     assert completing.cells("NF") == ["nfsm"]
     assert completing.tasks("zz") == []

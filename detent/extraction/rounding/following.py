@@ -1,6 +1,6 @@
 """One network followed through numbered inputs and windows, as an extraction numbers them.
 
-    R  rows     m  width     r  heads     e  entries of all heads' logits     k  reach     n  labels
+    R  rows     m  width     r  heads     e  entries of all heads' logits     k  reach
 
 An *input* of the first layer is a token; one of a higher layer is an input of the layer below and the indices that
 layer has moved to. A *window* is the numbers of the last k inputs, the newest last, -1 before the word began.

@@ -1,6 +1,6 @@
 """The stages of a backbone on balls: what every machine of a given arithmetic computes lies in them.
 
-    R  rows     m  width     r  heads     e  entries of all heads' logits     n  labels
+    R  rows     m  width     r  heads     e  entries of all heads' logits
 
 The midpoints are the real network with the parameters as the format stores them. A matrix product, a layer norm, a
 SiLU, a product and a sum are operations: computed inside in the arithmetic's inner format and stored in the format. The

@@ -55,7 +55,7 @@ def test_a_coarser_machine_takes_more():
     assert (lost(theta, best, said) > share).any()
 
 
-def test_distances_are_no_less_than_they_are(generator):
+def test_distances_are_no_less_than_they_are():
     stages = Traced(build(16, labels=9), "float32").real.stages
     best, weight = np.array([3, 0, 3, 8]), stages.readout.weight
     true = np.linalg.norm(weight[best][:, None] - weight, axis=-1)

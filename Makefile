@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-NATIVE := $(wildcard detent/native/*.cpp detent/native/*.hpp)
+NATIVE := $(wildcard detent/csrc/*.cpp detent/csrc/*.hpp)
 
 .PHONY: help install demo test test-slow lint format docs wheel-check clean
 
@@ -52,4 +52,4 @@ format: install
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv build dist *.egg-info detent/native/_kernels*.so .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv build dist *.egg-info detent/_kernels*.so .mypy_cache .ruff_cache .pytest_cache

@@ -2,7 +2,7 @@
 
 from setuptools import Extension, setup
 
-NATIVE = "detent/native"
+NATIVE = "detent/csrc"
 SOURCES = [f"{NATIVE}/{name}.cpp" for name in ("run", "interpret", "tables", "track", "follow", "surrogate", "readout")]
 HEADERS = [
     f"{NATIVE}/{name}.hpp"
@@ -15,7 +15,7 @@ HEADERS = [
 setup(
     ext_modules=[
         Extension(
-            "detent.native._kernels",
+            "detent._kernels",
             sources=SOURCES,
             depends=HEADERS,
             language="c++",

@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear, one_hot, softmax
 
-from detent.layers import NFSM
-from detent.models import Backbone
-from detent.training import Settings
+from detent.nn import NFSM, Backbone
+from detent.train import Settings
 
 NoiseOf = Callable[[int, int, int], Tensor]
 

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, one_hot
 
 from benchmarks.harness import Report, Unequal
-from detent.layers import AUSSM, NFSM, PDSSM, MambaMinus
-from detent.scan.noise import gumbel
+from detent.nn import AUSSM, NFSM, PDSSM, MambaMinus
+from detent.ops.gumbel import gumbel
 
 B, WIDTH, STATES, MATRICES, SEED = 16, 256, 16, 16, 7
 MODELS: dict[str, Callable[..., nn.Module]] = {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from detent.automata.running import Ints
+from detent._types import Ints
 from detent.errors import BackendUnavailable
 
 SOURCE = """

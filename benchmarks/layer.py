@@ -15,12 +15,11 @@ from torch import Tensor
 
 from benchmarks._memory import peak_bytes
 from benchmarks.harness import Method, Report, Target
-from detent import scan
-from detent.layers import NFSM
-from detent.scan import cpu
-from detent.scan.noise import gumbel
-from detent.scan.segments import of_batch, steps_of
-from detent.scan.source import Noise, Source
+from detent import ops as scan
+from detent.nn import NFSM
+from detent.ops import cpu
+from detent.ops.gumbel import gumbel
+from detent.ops.segments import Noise, Source, of_batch, steps_of
 
 B, WIDTH, SEED = 16, 256, 7
 

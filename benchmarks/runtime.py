@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks import _machines, _plain_loop
 from benchmarks.harness import Method, Report, Target
-from detent.automata.running import Ints
+from detent._types import Ints
 from detent.runtime import Machine
 
 SEED = 20261115

@@ -22,14 +22,13 @@ from torch import Tensor, nn
 from benchmarks._dense_step import dense_loss
 from benchmarks._memory import peak_bytes
 from benchmarks.harness import Method, Report, Target, Unequal
-from detent.layers import NFSM
-from detent.models import Backbone
-from detent.recipes import Plan
-from detent.recipes.entry import train
-from detent.scan.noise import gumbel
+from detent.nn import NFSM, Backbone
+from detent.nn.losses import reach
+from detent.ops.gumbel import gumbel
 from detent.tasks import Task, task
-from detent.training import Settings, quick
-from detent.training.loss import reach
+from detent.train import Plan, Settings
+from detent.train import fast_gradient as quick
+from detent.train.api import train
 
 CASES = {"S3": (3, 2), "Z16": (16,), "A5": (5, 12), "M11": (11, 11, 11, 11)}
 SEED, RATIO, SCALE = 7, 10.0, 10.0

@@ -21,7 +21,7 @@ import torch
 from benchmarks._layers import MATRICES, MODELS, SEED, WIDTH, B, agree, inputs, layer_of, training_step
 from benchmarks._memory import available_bytes, peak_bytes
 from benchmarks.harness import Report, Target, seconds
-from detent.layers import NFSM
+from detent.nn import NFSM
 from detent.records import Row, stamp, write_atomically
 
 ROWS = Path(__file__).parent.parent / "results" / "walltime.jsonl"

@@ -2,52 +2,31 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from detent._lazy import lazy
 
 if TYPE_CHECKING:
     from detent.automata import Mealy as Mealy
     from detent.automata import Moore as Moore
     from detent.automata import Semiautomaton as Semiautomaton
     from detent.automata import read_machine as read_machine
-    from detent.certification import certify as certify
-    from detent.extraction import extract as extract
-    from detent.layers import NFSM as NFSM
-    from detent.recipes import train as train
+    from detent.certify import certify as certify
+    from detent.extract import extract as extract
+    from detent.nn import NFSM as NFSM
     from detent.tasks import task as task
+    from detent.train import train as train
 
     __version__: str
 
-_ROOM = {
-    "Mealy": "automata",
-    "Moore": "automata",
-    "NFSM": "layers",
-    "Semiautomaton": "automata",
-    "certify": "certification",
-    "extract": "extraction",
-    "read_machine": "automata",
-    "task": "tasks",
-    "train": "recipes",
-}
-__all__ = list(_ROOM)
+__all__ = lazy(__name__)
 
 
-def __getattr__(name: str) -> Any:
-    """Open the room that holds the name; so `import detent.automata` does not load torch."""
-    if name == "__version__":
-        return _version()
-    if name not in _ROOM:
+def __getattr__(name: str) -> str:
+    """`__version__`: that of the install, or 'unknown' where the package is used from a folder."""
+    if name != "__version__":
         raise AttributeError(f"module 'detent' has no attribute {name!r}")
-    return getattr(import_module(f"detent.{_ROOM[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "__version__"})
-
-
-def _version() -> str:
-    """The version that was installed, or 'unknown' when the package is used from a folder that was not."""
-    from importlib import metadata
+    from importlib import metadata  # 20 ms that nobody who does not ask should wait for
 
     try:
         return metadata.version("detent")

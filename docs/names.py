@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any
 
 ROOMS = (
-    "layers", "models", "tasks", "automata", "extraction", "certification", "runtime", "recipes", "evaluation", "scan",
-    "training", "theory", "report", "records", "errors",
+    "nn", "tasks", "automata", "learning", "extract", "certify", "runtime", "train", "evaluate", "ops", "report",
+    "records", "errors",
 )  # fmt: skip
 WIDE = 96
 """Letters of a signature that stands on one line."""

@@ -22,7 +22,7 @@ def main() -> None:
         print(run.certificate().summary())
 
         # anybody can check it again: no torch, no network, no trust
-        from detent.certification import check
+        from detent.certify.check import check
 
         assert check(Path(folder) / "run" / "certificate.json")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import detent
-from detent.certification import check
+from detent.certify.check import check
 from detent.runtime import load
 
 EVENTS = ("connect", "login", "ask", "leave", "drop")

@@ -36,7 +36,7 @@ def test_every_make_target_exists(target):
 def test_every_command_runs(tmp_path, capsys, monkeypatch):
     """One after another in one folder, so that a later one finds what an earlier one left."""
     from detent.automata import symmetric, write_machine
-    from detent.cli.app import run
+    from detent.cli._app import run
 
     write_machine(symmetric(3), tmp_path / "your-machine.dot")
     monkeypatch.chdir(tmp_path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from detent import records
-from detent.certification import check
+from detent.certify.check import check
 
 RESULTS = Path(__file__).parents[1] / "results"
 CERTIFICATES = sorted((RESULTS / "certificates").glob("*.json"))

@@ -1,46 +1,53 @@
 """Machines as mathematics: what is true of them without a network. NumPy, no torch."""
 
-from detent.automata.congruences import congruence as congruence
-from detent.automata.congruences import is_congruence as is_congruence
-from detent.automata.congruences import join as join
-from detent.automata.congruences import meet as meet
-from detent.automata.congruences import principal_congruences as principal_congruences
-from detent.automata.congruences import quotient as quotient
-from detent.automata.diagram import draw as draw
-from detent.automata.equivalence import separating_word as separating_word
-from detent.automata.factoring import Factoring as Factoring
-from detent.automata.factoring import factor as factor
-from detent.automata.facts import Definite as Definite
-from detent.automata.facts import Facts as Facts
-from detent.automata.facts import aperiodic as aperiodic
-from detent.automata.facts import definite as definite
-from detent.automata.facts import group as group
-from detent.automata.facts import synchronising as synchronising
-from detent.automata.facts import transition_monoid as transition_monoid
-from detent.automata.files import read_machine as read_machine
-from detent.automata.files import to_dot as to_dot
-from detent.automata.files import write_machine as write_machine
-from detent.automata.groups import alternating as alternating
-from detent.automata.groups import cyclic as cyclic
-from detent.automata.groups import dihedral as dihedral
-from detent.automata.groups import from_permutations as from_permutations
-from detent.automata.groups import mathieu11 as mathieu11
-from detent.automata.groups import permutation as permutation
-from detent.automata.groups import quaternion as quaternion
-from detent.automata.groups import symmetric as symmetric
-from detent.automata.languages import from_tables as from_tables
-from detent.automata.languages import modular_arithmetic as modular_arithmetic
-from detent.automata.languages import tomita as tomita
-from detent.automata.machine import Mealy as Mealy
-from detent.automata.machine import Moore as Moore
-from detent.automata.machine import Semiautomaton as Semiautomaton
-from detent.automata.matching import isomorphism as isomorphism
-from detent.automata.minimise import canonical as canonical
-from detent.automata.minimise import minimize as minimize
-from detent.automata.monoids import flip_flop as flip_flop
-from detent.automata.monoids import from_maps as from_maps
-from detent.automata.monoids import permutation_reset as permutation_reset
-from detent.automata.products import cascade as cascade
-from detent.automata.products import direct_product as direct_product
-from detent.automata.products import parallel as parallel
-from detent.automata.running import compose as compose
+from typing import TYPE_CHECKING
+
+from detent._lazy import lazy
+
+if TYPE_CHECKING:
+    from detent.automata.congruence import congruence as congruence
+    from detent.automata.congruence import is_congruence as is_congruence
+    from detent.automata.congruence import join as join
+    from detent.automata.congruence import meet as meet
+    from detent.automata.congruence import principal_congruences as principal_congruences
+    from detent.automata.congruence import quotient as quotient
+    from detent.automata.draw.draw import draw as draw
+    from detent.automata.equivalence import separating_word as separating_word
+    from detent.automata.factor.factor import Factoring as Factoring
+    from detent.automata.factor.factor import factor as factor
+    from detent.automata.groups import alternating as alternating
+    from detent.automata.groups import cyclic as cyclic
+    from detent.automata.groups import dihedral as dihedral
+    from detent.automata.groups import from_permutations as from_permutations
+    from detent.automata.groups import mathieu11 as mathieu11
+    from detent.automata.groups import permutation as permutation
+    from detent.automata.groups import quaternion as quaternion
+    from detent.automata.groups import symmetric as symmetric
+    from detent.automata.io.dot.writer import to_dot as to_dot
+    from detent.automata.io.formats import read_machine as read_machine
+    from detent.automata.io.formats import write_machine as write_machine
+    from detent.automata.isomorphism import isomorphism as isomorphism
+    from detent.automata.languages import from_tables as from_tables
+    from detent.automata.languages import modular_arithmetic as modular_arithmetic
+    from detent.automata.languages import tomita as tomita
+    from detent.automata.machine import Mealy as Mealy
+    from detent.automata.machine import Moore as Moore
+    from detent.automata.machine import Semiautomaton as Semiautomaton
+    from detent.automata.minimize import canonical as canonical
+    from detent.automata.minimize import minimize as minimize
+    from detent.automata.monoids import flip_flop as flip_flop
+    from detent.automata.monoids import from_maps as from_maps
+    from detent.automata.monoids import permutation_reset as permutation_reset
+    from detent.automata.products import cascade as cascade
+    from detent.automata.products import direct_product as direct_product
+    from detent.automata.products import parallel as parallel
+    from detent.automata.properties.definite import Definite as Definite
+    from detent.automata.properties.definite import definite as definite
+    from detent.automata.properties.monoid import aperiodic as aperiodic
+    from detent.automata.properties.monoid import group as group
+    from detent.automata.properties.monoid import transition_monoid as transition_monoid
+    from detent.automata.properties.summary import Facts as Facts
+    from detent.automata.properties.synchronizing import synchronising as synchronising
+    from detent.automata.run import compose as compose
+
+__all__ = lazy(__name__)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from detent._types import Ints
 from detent.automata.machine import Mealy, Moore
-from detent.automata.running import Ints
 from detent.errors import InvalidMachine
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from detent._types import Ints
 from detent.automata.machine import Moore
 from detent.automata.monoids import LIMIT, checked_maps, from_maps
-from detent.automata.running import Ints
 from detent.errors import InvalidMachine
 
 

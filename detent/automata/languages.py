@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from detent._types import Ints
 from detent.automata.machine import Moore
-from detent.automata.running import Ints
 from detent.errors import InvalidMachine
 
 # language: (where 0 sends each state, where 1 sends it, the rejecting states), from Tomita 1982

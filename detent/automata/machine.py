@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from detent.automata.running import Ints, smallest_dtype, trajectories
+from detent._types import Ints
+from detent.automata.run import smallest_dtype, trajectories
 from detent.errors import InvalidMachine, InvalidWord
 
 Word = Sequence[int] | Sequence[str] | str | Ints

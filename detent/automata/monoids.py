@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from detent._types import Ints
 from detent.automata.machine import Moore
-from detent.automata.running import Ints, smallest_dtype
+from detent.automata.run import smallest_dtype
 from detent.errors import BudgetExceeded, InvalidMachine
 
 LIMIT = 1_000_000

@@ -11,8 +11,8 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
+from detent._types import Ints
 from detent.automata.machine import Moore, Semiautomaton
-from detent.automata.running import Ints
 from detent.errors import InvalidMachine
 
 M = TypeVar("M", Moore, Semiautomaton)

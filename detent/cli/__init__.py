@@ -1,3 +1,10 @@
 """The command line: one file per verb; whatever is heavy is imported inside the verb."""
 
-from detent.cli.app import main as main
+from typing import TYPE_CHECKING
+
+from detent._lazy import lazy
+
+if TYPE_CHECKING:
+    from detent.cli._app import main as main
+
+__all__ = lazy(__name__)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from detent.cli.output import AsJson, print_json
+from detent.cli._output import AsJson, print_json
 from detent.errors import InvalidConfig
 
 if TYPE_CHECKING:
-    from detent.certification import Certificate, Verdict
+    from detent.certify import Certificate, Verdict
 
 
 def certify(
@@ -60,15 +60,15 @@ def certify(
 
 
 def _of_run(folder: Path, against: str | None) -> tuple[Verdict, Certificate | None]:
-    from detent.recipes.certifying import certificate_of
-    from detent.recipes.folder import judge
+    from detent.train.certifying import certificate_of
+    from detent.train.run_dir import judge
 
     model, found, verdict, title = judge(folder, against)
     return verdict, certificate_of(model, found, verdict, title=title) if verdict else None
 
 
 def _of_machine(file: Path, against: str | None) -> Verdict:
-    from detent.certification import certify as compare
+    from detent.certify import certify as compare
     from detent.runtime import load
     from detent.tasks import task
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from detent.cli.output import AsJson, print_json, with_progress
+from detent.cli._output import AsJson, print_json, with_progress
 
 if TYPE_CHECKING:
-    from detent.certification import Report
+    from detent.certify import Report
 
 
 def check(
@@ -27,10 +27,10 @@ def check(
         detent check runs/S3-42-default/certificate.json --json
         detent check results/certificates/*.json
     """
-    from detent.certification.checking import check as check_content
-    from detent.certification.checking.reading import read
+    from detent.certify.certificate import read_content
+    from detent.certify.check import check as check_content
 
-    contents = [read(file) for file in files]
+    contents = [read_content(file) for file in files]
     found = [
         (file, content, check_content(content))
         for file, content in with_progress(list(zip(files, contents, strict=True)), name=lambda one: one[0].name)
@@ -50,7 +50,7 @@ def _row(file: Path, content: dict[str, Any], report: Report) -> dict[str, Any]:
 
 
 def _words(file: Path, content: dict[str, Any], report: Report) -> str:
-    from detent.certification.summary import summary
+    from detent.certify.certificate import summary
 
     if not report:
         return "\n  ".join([f"{file}: refused", *report.findings])

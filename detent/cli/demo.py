@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from detent.cli.guard import Stopped
-from detent.cli.output import AsJson, print_json, show
+from detent.cli._errors import Stopped
+from detent.cli._output import AsJson, print_json, show
 
 if TYPE_CHECKING:
-    from detent.recipes.baselines import BaselinePlan
+    from detent.train.baselines import BaselinePlan
 
 LONGEST, BASELINE_LONGEST = 1 << 20, 1 << 12
 
@@ -59,8 +59,8 @@ def demo(
 
 
 def _nfsm(folder: Path, longest: int, say: Any) -> dict[str, Any]:
-    from detent.recipes import train
-    from detent.recipes.sweeping import sweep_run
+    from detent.evaluate.sweep_run import sweep_run
+    from detent.train import train
 
     say("Three cards in a row, and two moves: swap the first two, swap the last two. Which order are they in now?")
     say("That is the task S3. Learn it from words of 64 moves, with the order after every move")
@@ -76,14 +76,14 @@ def _nfsm(folder: Path, longest: int, say: Any) -> dict[str, Any]:
 
 
 def _told(run: Any) -> list[str]:
-    from detent.report.words import claim
+    from detent.report.sentences import claim
 
     return [claim(run.certificate().content)] if run.certified else [run.verdict.explain()]
 
 
 def _mamba(folder: Path, longest: int, say: Any) -> dict[str, Any]:
-    from detent.recipes.baselines import train
-    from detent.recipes.sweeping import sweep_run
+    from detent.evaluate.sweep_run import sweep_run
+    from detent.train.baselines import train
 
     plan = _plan()
     say(f"Train a small Mamba on the same task, from words of {plan.settings.length} moves")
@@ -98,9 +98,9 @@ def _mamba(folder: Path, longest: int, say: Any) -> dict[str, Any]:
 
 def _plan() -> BaselinePlan:
     """One layer, as small as learns it in seconds."""
-    from detent.recipes.baselines import BaselinePlan
-    from detent.recipes.cells import Size
-    from detent.training import Settings
+    from detent.train import Settings
+    from detent.train.baselines import BaselinePlan
+    from detent.train.build import Size
 
     settings = Settings(
         batch=64, length=16, rate=3e-3, last_rate=3e-4, steps=400, check_every=25, check_words=256, perfect_checks=1_000

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from detent.cli.output import AsJson, print_json
+from detent.cli._output import AsJson, print_json
 from detent.errors import unknown
 
 MACHINES, PROGRAMS = (".json", ".detent", ".dot", ".gv", ".att", ".ba"), (".c", ".js", ".mjs", ".onnx")
@@ -30,8 +30,8 @@ def extract(
         detent extract runs/S3-42-default -o s3.json
         detent extract runs/S3-42-default -o s3.c && cc -O2 s3.c -o s3
     """
-    from detent.recipes.folder import CONFIG, read_out, task_of
-    from detent.recipes.plan import Plan
+    from detent.train.config import Plan
+    from detent.train.run_dir import CONFIG, read_out, task_of
 
     if output.suffix.lower() not in (*MACHINES, *PROGRAMS):
         raise unknown("ending", output.suffix or str(output), (*MACHINES, *PROGRAMS))

@@ -8,14 +8,83 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from detent.cli._errors import Verbs
+from detent.cli._output import AsJson, print_json
 from detent.cli.figure_rows import verb_of
-from detent.cli.output import AsJson, print_json
-from detent.cli.verbs import Verbs
 from detent.errors import BrokenFile, unknown
-from detent.figures import FIGURES
+from detent.records import Row
+from paper.figures import FIGURES
 
 if TYPE_CHECKING:
     from detent.automata import Mealy, Moore
+
+# -- Where `detent figure tables` finds tables: in a certificate, in a machine file with heads, or in a factoring.
+
+Margins = list[float | None] | None
+CERTIFIED, MACHINE = "certificate.json", "machine.json"
+
+
+def table_rows(name: str) -> tuple[str, list[Row]]:
+    """(title, rows as `detent.report.figures.tables` takes them) of a run, a certificate, a machine file or a task."""
+    from detent.report.figures.tables import rows_of_machine
+    from detent.tasks import task
+
+    path = Path(name)
+    if path.is_dir():
+        path = path / (CERTIFIED if (path / CERTIFIED).exists() else MACHINE)
+    if path.suffix == ".json" and path.is_file() and _is_certificate(path):
+        return _certified(path)
+    if path.is_file() and path.suffix in (".json", ".detent"):
+        rows = _heads(path)
+        if rows:
+            return path.stem, rows
+    found = task(str(path) if path.is_file() else name)
+    return f"{found.name}, heads of its factoring", rows_of_machine(found.machine)
+
+
+def _is_certificate(path: Path) -> bool:
+    return '"detent-certificate"' in path.read_text(encoding="utf-8", errors="replace")[:4096]
+
+
+def _certified(path: Path) -> tuple[str, list[Row]]:
+    from detent.certify import Certificate
+
+    certificate = Certificate.read(path)
+    content, rows = certificate.content, []
+    for layer, about in enumerate(content["layers"]):
+        for head, tables in enumerate(about["tables"]):
+            for window, table in zip(about["windows"], tables, strict=True):
+                symbol, margins = _read_at(content, layer, head, window)
+                rows.append({"layer": layer, "head": head, "symbol": symbol, "table": table, "margins": margins})
+    return certificate.name, rows
+
+
+def _read_at(content: dict[str, Any], layer: int, head: int, window: list[int]) -> tuple[str, Margins]:
+    """(what is read at a window, the margins there, which are known by symbol and not by window)."""
+    names = ["-" if at < 0 else _name(content, layer, at) for at in window]
+    margins = content["margins"]["logits"][layer][head][window[-1]] if layer == 0 and len(window) == 1 else None
+    return " | ".join(names), margins
+
+
+def _name(content: dict[str, Any], layer: int, at: int) -> str:
+    """An input of a layer: the symbol, and above the first layer the indices of the heads below."""
+    below, *indices = content["layers"][layer]["inputs"][at]
+    if layer == 0:
+        return str(content["symbols"][below])
+    return f"{_name(content, layer - 1, below)} {''.join(map(str, indices))}"
+
+
+def _heads(path: Path) -> list[Row]:
+    from detent.runtime import load
+
+    machine = load(path)
+    if machine.heads is None:
+        return []
+    return [
+        {"layer": 0, "head": h, "symbol": symbol, "table": [int(k) for k in table], "margins": None}
+        for h, head in enumerate(machine.heads.tables) for symbol, table in zip(machine.symbols, head, strict=True)
+    ]  # fmt: skip
+
 
 ENDINGS = (".svg", ".png", ".pdf", ".dot")
 
@@ -50,7 +119,7 @@ def machine(
         detent figure machine mine.dot --beside Tomita4 -o both.svg
     """
     from detent.automata import write_machine
-    from detent.automata.diagram import draw
+    from detent.automata.draw import draw
 
     if output.suffix.lower() not in ENDINGS:
         raise unknown("ending", output.suffix or str(output), ENDINGS)
@@ -95,8 +164,8 @@ def _target_of(folder: Path) -> str | None:
 
 
 def _side_by_side(first: tuple[str, Any], second: tuple[str, Any], output: Path) -> list[str]:
-    from detent.automata.diagram.saving import save
-    from detent.figures.machine import compared, paint
+    from detent.automata.draw.save import save
+    from detent.report.figures.machine import compared, paint
 
     save(paint(first[1], second[1], (first[0], second[0])), output)
     return [compared(first[1], second[1])[1]]
@@ -120,9 +189,9 @@ def realization(
         detent figure realization Z5 -o z5.svg
         detent figure realization mine.dot --word "a b b a" --eta 0.2 -o mine.png
     """
-    from detent.automata.diagram.saving import picture_format, save
-    from detent.figures.cells import cell_rows, wandering_word
-    from detent.figures.realization import paint
+    from detent.automata.draw.save import picture_format, save
+    from paper.figures.cells import cell_rows, wandering_word
+    from paper.figures.realization import paint
 
     picture_format(output)
     title, drawn = _machine_of(name)
@@ -160,9 +229,8 @@ def tables(
         detent figure tables results/certificates/S4-42.json -o s4.png
         detent figure tables A5 -o a5.svg
     """
-    from detent.automata.diagram.saving import picture_format, save
-    from detent.cli.figure_tables import table_rows
-    from detent.figures.tables import paint
+    from detent.automata.draw.save import picture_format, save
+    from detent.report.figures.tables import paint
 
     picture_format(output)
     title, rows = table_rows(name)

@@ -12,9 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from detent import records
-from detent.cli.output import console, print_json
+from detent.cli._output import console, print_json
 from detent.errors import BrokenFile, InvalidConfig
-from detent.figures import Drawing
+from paper.figures import Drawing
 
 Picture = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to: .svg, .png or .pdf.")
@@ -33,7 +33,7 @@ def verb_of(drawing: Drawing) -> Callable[..., None]:
         ] = None,
         as_json: Annotated[bool, typer.Option("--json", help="Print the rows, for programs.")] = False,
     ) -> None:
-        from detent.automata.diagram.saving import picture_format, save
+        from detent.automata.draw.save import picture_format, save
 
         if output is None and keep is None and not as_json:
             raise InvalidConfig("name a picture with -o FILE, or ask for the rows with --json or --keep FILE.")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from detent.cli.output import AsJson, print_json
+from detent.cli._output import AsJson, print_json
 
 
 def report(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from detent.cli.output import AsJson
+from detent.cli._output import AsJson
 from detent.errors import BrokenFile, InvalidWord
 
 if TYPE_CHECKING:

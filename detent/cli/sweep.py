@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from detent.cli.guard import Stopped
-from detent.cli.output import AsJson, console, print_json
+from detent.cli._errors import Stopped
+from detent.cli._output import AsJson, console, print_json
 
 if TYPE_CHECKING:
-    from detent.evaluation.words import Progress
+    from detent.evaluate.length_sweep import Progress
 
 LONGEST, MOST_WORDS = 1 << 40, 1 << 20
 """What is worth asking for: a million millions of symbols take days."""
@@ -49,7 +49,7 @@ def sweep(
         detent sweep runs/S3-42-mamba-cpu --batch 512 --json
     """
     from detent import records
-    from detent.recipes.sweeping import sweep_run
+    from detent.evaluate.sweep_run import sweep_run
     from detent.report import write_report
 
     try:

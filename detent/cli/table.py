@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from detent.cli.output import AsJson, print_json
-from detent.cli.verbs import Verbs
+from detent.cli._errors import Verbs
+from detent.cli._output import AsJson, print_json
 from detent.errors import InvalidInput
 
 app = typer.Typer(
@@ -68,8 +68,9 @@ def census(form: Shape = Form.text, as_json: AsJson = False) -> None:
         detent table census
         detent table census --format markdown > census.md
     """
-    from detent.cli.table_census import grid, terminal
-    from detent.theory.census import census_rows
+    from paper.census import census_rows
+    from paper.tables import census_grid as grid
+    from paper.tables import terminal
 
     rows = census_rows()
     if as_json:
@@ -92,8 +93,8 @@ def drift(form: Shape = Form.text, as_json: AsJson = False) -> None:
         detent table drift --format markdown > drift.md
     """
     from detent.cli.figure_rows import rows_of
-    from detent.cli.table_drift import grid
-    from detent.figures import FIGURES
+    from paper.figures import FIGURES
+    from paper.tables import drift_grid as grid
 
     rows = rows_of(FIGURES["drift"])
     if as_json:
@@ -104,7 +105,7 @@ def drift(form: Shape = Form.text, as_json: AsJson = False) -> None:
 
 
 def _print(name: str, rows: Path, form: Form, as_json: bool) -> None:
-    from detent.evaluation import tables
+    from detent.evaluate import tables
 
     if not rows.is_dir():
         raise InvalidInput(f"there is no folder {rows}; name the one that holds training.jsonl and sweeps.jsonl.")

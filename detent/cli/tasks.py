@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from detent.cli import completing
-from detent.cli.output import AsJson, print_json, show, with_progress
+from detent.cli import _completion
+from detent.cli._output import AsJson, print_json, show, with_progress
 
 if TYPE_CHECKING:
     from detent.tasks import Description, Task
@@ -17,7 +17,7 @@ def tasks(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="NAME|FILE", show_default=False, autocompletion=completing.tasks,
+            metavar="NAME|FILE", show_default=False, autocompletion=_completion.tasks,
             help="Tasks, or machine files (.dot, .json, .att, .ba), to describe at length; none lists all tasks.",
         ),
     ] = None,

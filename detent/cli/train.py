@@ -7,31 +7,67 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from detent.cli import completing
-from detent.cli.guard import Stopped
-from detent.cli.output import AsJson, print_json
-from detent.cli.progress import Live
+from detent.cli import _completion
+from detent.cli._errors import Stopped
+from detent.cli._output import AsJson, Live, print_json
 from detent.errors import InvalidConfig, NotLearned, unknown
 
 if TYPE_CHECKING:
-    from detent.certification import Certificate
-    from detent.recipes import Run
+    from detent.certify import Certificate
+    from detent.train import Run
+
+# -- `detent train --cell NAME` for the cells that have no tables: train, keep, say how well it went.
+
+
+def train_baseline(
+    name: str, cell: str, seed: int, recipe: str, heads: str | None, out: Path | None, as_json: bool
+) -> int:
+    """Train one; the exit code, 0 when it has learned."""
+    import torch
+
+    from detent.report import write_report
+    from detent.train.baselines import BaselinePlan, train
+    from paper.experiments.baselines import row_of
+
+    if heads is not None:
+        raise InvalidConfig(f"heads belong to the NFSM; {cell} has none, leave --heads out.")
+    recipe = "cpu" if recipe == "default" else recipe
+    plan = BaselinePlan.named(name, cell, recipe=recipe, seed=seed)
+    folder = out or Path("runs") / f"{Path(name).stem}-{seed}-{cell}-{recipe}"
+    torch.set_num_threads(1)  # arrays are small: waking a second thread costs more than it brings
+    try:
+        with Live({"tracking": plan.settings.steps}) as show:
+            outcome = train(plan, folder, show)
+    except KeyboardInterrupt:
+        raise Stopped(f"interrupted; {folder} is gone on with when the command is repeated.") from None
+    report = write_report(folder)
+    if as_json:
+        print_json({**row_of(outcome, folder), "folder": str(folder), "report": str(report)})
+    else:
+        said = "learned" if outcome.learned else "not learned"
+        print(
+            f"{name}, {cell}, {recipe}, seed {seed}: {said}, {outcome.accuracy:.1%} of the words right at length "
+            f"{plan.settings.length} after {outcome.steps} steps, {outcome.seconds:.1f} s",
+            f"kept in {folder}; look at {report}",
+            sep="\n",
+        )
+    return 0 if outcome.learned else 1
 
 
 def train(
     name: Annotated[
-        str, typer.Argument(metavar="TASK|FILE", help="A task, or a machine file.", autocompletion=completing.tasks)
+        str, typer.Argument(metavar="TASK|FILE", help="A task, or a machine file.", autocompletion=_completion.tasks)
     ],
     seed: Annotated[int, typer.Option(min=0, help="Names the words, the initial weights and the noise.")] = 42,
     cell: Annotated[
         str,
-        typer.Option(help="nfsm, or a baseline: mamba, aussm, pdssm, bmru.", autocompletion=completing.cells),
+        typer.Option(help="nfsm, or a baseline: mamba, aussm, pdssm, bmru.", autocompletion=_completion.cells),
     ] = "nfsm",
     recipe: Annotated[
         str,
         typer.Option(
             help="default, anchored or paper; of a baseline cpu, cpu-long, cpu-short or paper.",
-            autocompletion=completing.recipes,
+            autocompletion=_completion.recipes,
         ),
     ] = "default",
     supervise: Annotated[
@@ -59,12 +95,11 @@ def train(
         detent train mine.dot --supervise outputs
         detent train S3 --cell mamba
     """
-    from detent.cli.train_baseline import train_baseline
-    from detent.recipes import Plan
-    from detent.recipes import train as learn
-    from detent.recipes.cells import CELLS
-    from detent.recipes.plan import ARMS
     from detent.report import write_report
+    from detent.train import Plan
+    from detent.train import train as learn
+    from detent.train.build import CELLS
+    from detent.train.config import ARMS
 
     if cell not in CELLS:
         raise unknown("cell", cell, CELLS)

@@ -7,7 +7,7 @@ import base64
 import numpy as np
 
 from detent.automata import Mealy, Moore, Semiautomaton
-from detent.report.markup import Html, alone, element
+from detent.report.html import Html, alone, element
 
 MOST_STATES = 32
 """States of a machine that is drawn."""
@@ -16,8 +16,8 @@ MOST_BYTES = 400_000
 
 def drawing(machine: Semiautomaton, caption: str) -> Html | None:
     """A figure of the machine; None where it would show nothing that could be read."""
-    from detent.automata.diagram import svg
-    from detent.automata.diagram.scene import fits
+    from detent.automata.draw import svg
+    from detent.automata.draw.scene import fits
 
     if machine.n_states > MOST_STATES or not fits(machine) or len(picture := svg(machine)) > MOST_BYTES:
         return None

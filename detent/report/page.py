@@ -6,10 +6,9 @@ from pathlib import Path
 
 from detent.records import write_atomically
 from detent.report import sections
-from detent.report.about import trained
-from detent.report.markup import Html, alone, element, joined
-from detent.report.reading import Told
-from detent.report.usage import usage
+from detent.report.data import Told
+from detent.report.html import Html, alone, element, joined
+from detent.report.sections import trained, usage
 
 REPORT = "report.html"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

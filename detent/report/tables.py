@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from detent.report.markup import Html, element, joined
-from detent.report.words import weakest
+from detent.report.html import Html, element, joined
+from detent.report.sentences import weakest
 from detent.runtime import Machine
 
 MOST_COLUMNS, MOST_ROWS, MOST_TABLES = 24, 40, 24

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from detent.automata.running import Ints
+from detent._types import Ints
 from detent.errors import InvalidWord
 
 Word = Sequence[int] | Sequence[str] | str | bytes | bytearray | memoryview | Ints

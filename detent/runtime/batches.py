@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from detent.automata.running import Ints
+from detent._types import Ints
 from detent.errors import InvalidWord
 from detent.runtime.alphabet import NO_LETTER, Alphabet, Letters, Word
 from detent.runtime.interpreter import Interpreter, Say

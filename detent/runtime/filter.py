@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from detent._types import Ints
 from detent.automata import Mealy, Moore
-from detent.automata.running import Ints
 from detent.errors import InvalidConfig
 from detent.runtime.heads import Heads
 from detent.runtime.machine import Machine
-from detent.runtime.text import Piece, TextReader, Unknown
+from detent.runtime.tokenizer import Piece, TextReader, Unknown
 
 Form = Literal["text", "json"]
 

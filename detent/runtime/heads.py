@@ -14,8 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
+from detent._types import Ints
 from detent.automata import Semiautomaton
-from detent.automata.running import Ints, smallest_dtype
+from detent.automata.run import smallest_dtype
 from detent.errors import BudgetExceeded, InvalidMachine
 
 MOST_TUPLES = 1 << 22

@@ -11,7 +11,8 @@ from typing import Literal
 import numpy as np
 
 from detent import native
-from detent.automata.running import Ints, _chunked, trajectories
+from detent._types import Ints
+from detent.automata.run import _chunked, trajectories
 from detent.errors import InvalidWord
 from detent.runtime.alphabet import Alphabet, Letters
 from detent.runtime.programs import Program, Saying, program, saying

@@ -8,18 +8,18 @@ states after every symbol, what is said at every symbol. All in numbers; `speak`
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from detent._types import Ints
 from detent.automata import Mealy, Moore, Semiautomaton
-from detent.automata.running import Ints
 from detent.errors import InvalidMachine
-from detent.runtime.about import About, plain_data
 from detent.runtime.alphabet import Alphabet, Word
 from detent.runtime.batches import Words, answer
 from detent.runtime.heads import Heads, states_of
@@ -28,6 +28,52 @@ from detent.runtime.strategies import NAMES, Shape
 
 if TYPE_CHECKING:
     from detent.runtime.stream import Stream
+
+# -- What is said about a machine: plain data that JSON can hold and give back.
+
+About = Mapping[str, Any]
+
+
+def plain_data(about: About) -> dict[str, Any]:
+    """The metadata as JSON gives it back; refused when it cannot hold it."""
+    try:
+        text = json.dumps(dict(about), allow_nan=False, ensure_ascii=False)
+        text.encode()
+        return dict(json.loads(text))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidMachine(f"what is said about a machine is plain data for JSON: {error}.") from None
+
+
+def to_text(about: About) -> str:
+    """The metadata on one line; nothing for none."""
+    return json.dumps(about, ensure_ascii=False, separators=(",", ":")) if about else ""
+
+
+def from_text(text: str) -> dict[str, Any]:
+    """The metadata in a text that `to_text` could have written."""
+
+    def constant(name: str) -> NoReturn:
+        raise ValueError(f"{name} is not a number")
+
+    def unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        entries: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in entries:
+                raise ValueError(f"{key!r} came twice")
+            entries[key] = value
+        return entries
+
+    if not text:
+        return {}
+    try:
+        about = json.loads(text, parse_constant=constant, object_pairs_hook=unique)
+    except RecursionError:
+        raise InvalidMachine("its metadata is nested too deep.") from None
+    except ValueError as error:
+        raise InvalidMachine(f"its metadata is not JSON: {error}.") from None
+    if not isinstance(about, dict) or not about:
+        raise InvalidMachine("its metadata is no JSON object with something in it.")
+    return about
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -178,13 +224,13 @@ class Machine:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the machine for `detent.runtime.load`: .json for people, .detent for programs, .dot without heads."""
-        from detent.runtime.files import save
+        from detent.runtime.io import save
 
         save(self, path)
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write the machine as a program: .c, .js or .mjs, .onnx."""
-        from detent.runtime.emit import write
+        from detent.runtime.export import write
 
         write(self, path)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from detent.automata.running import Ints
+from detent._types import Ints
 from detent.runtime.heads import Heads
 from detent.runtime.strategies import HAS_32, IN_A_REGISTER, Shape, features
 

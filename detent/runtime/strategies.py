@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from detent import native
-from detent.automata.running import Ints, smallest_dtype
+from detent._types import Ints
+from detent.automata.run import smallest_dtype
 from detent.errors import BackendUnavailable, unknown
 from detent.runtime.heads import Heads
 

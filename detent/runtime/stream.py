@@ -15,7 +15,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from detent.automata.running import Ints
+from detent._types import Ints
 from detent.errors import InvalidWord
 from detent.runtime.alphabet import Word
 from detent.runtime.machine import Machine

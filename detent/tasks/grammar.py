@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from detent._types import Ints
 from detent.automata import Moore
-from detent.automata.running import Ints
 
 VERDICTS = ("refused", "begun", "complete")
 REFUSED, BEGUN, COMPLETE = range(3)

@@ -25,9 +25,9 @@ from detent.automata import (
     tomita,
 )
 from detent.errors import InvalidConfig, unknown
-from detent.tasks.letters import Letters, ShortRuns
-from detent.tasks.objects import tracking_objects
-from detent.tasks.sampling import Task
+from detent.tasks.samplers import Letters, ShortRuns
+from detent.tasks.shuffled_objects import tracking_objects
+from detent.tasks.task import Task
 
 NAMES = (
     "Z2", "Z5", "Z16", "S3", "S4", "S5", "A5", "M11", "DFF5", "FF", "TSO3", "TSO4", "TSO5",

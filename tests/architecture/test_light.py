@@ -22,27 +22,10 @@ def heavy_after(program: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "room", ["automata", "tasks", "records", "errors", "native", "runtime", "certification", "figures", "cli"]
+    "room", ["automata", "tasks", "records", "errors", "native", "runtime", "learning", "certify", "report", "cli"]
 )
 def test_a_light_room_brings_nothing_heavy(room: str) -> None:
     assert heavy_after(f"import detent.{room}") == set()
-
-
-@pytest.mark.parametrize(
-    "figure", ["drift", "gap", "geometry", "machine", "realization", "sweep", "tables", "walltime"]
-)
-def test_a_figure_brings_nothing_heavy_before_it_is_painted(figure: str) -> None:
-    assert heavy_after(f"import detent.figures.{figure}") == set()
-
-
-def test_painting_needs_no_torch() -> None:
-    program = """
-from detent.figures.cells import cell_rows
-from detent.figures.realization import paint
-from detent.automata import cyclic
-paint(cyclic(3), cell_rows(cyclic(3), [1, 1]))
-"""
-    assert "torch" not in heavy_after(program)
 
 
 def test_the_front_door_brings_nothing_heavy() -> None:

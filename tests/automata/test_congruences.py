@@ -5,9 +5,8 @@ import pytest
 from sympy.combinatorics import Permutation, PermutationGroup
 
 from detent.automata import Moore, Semiautomaton, cyclic, mathieu11, symmetric, tomita
-from detent.automata.congruences import congruence, is_congruence, join, meet, principal_congruences, quotient
-from detent.automata.merging import merge
-from detent.automata.refinement import numbered
+from detent.automata.congruence import congruence, is_congruence, join, meet, merge, principal_congruences, quotient
+from detent.automata.minimize import numbered
 from detent.errors import InvalidInput, InvalidWord
 from tests.automata.oracles import is_congruence_by_definition, partitions
 

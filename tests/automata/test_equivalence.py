@@ -11,7 +11,7 @@ from automata.fa.dfa import DFA
 
 from detent.automata import Mealy, Moore, Semiautomaton, cyclic, tomita
 from detent.automata.equivalence import separating_word
-from detent.automata.minimise import minimize
+from detent.automata.minimize import minimize
 from detent.errors import InvalidMachine
 
 

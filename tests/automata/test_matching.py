@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from detent.automata import Mealy, Moore, Semiautomaton, cyclic, mathieu11, symmetric, tomita
-from detent.automata.matching import isomorphism
+from detent.automata.isomorphism import isomorphism
 from detent.errors import BudgetExceeded, InvalidMachine
 
 
@@ -81,7 +82,7 @@ def test_differences_are_seen() -> None:
 
 
 def test_a_search_that_gets_lost_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("detent.automata.matching._MISTAKES", -6)
+    monkeypatch.setattr(sys.modules["detent.automata.isomorphism"], "_MISTAKES", -6)
     with pytest.raises(
         BudgetExceeded, match="neither found nor excluded an isomorphism in 0 attempts; give the machines"
     ):

@@ -1,19 +1,22 @@
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from detent._types import MISSING
 from detent.automata import cyclic, from_tables, mathieu11, symmetric
-from detent.automata.merging import NEVER, essential, is_transitive_group, merge, on_blocks, respects
+from detent.automata.congruence import essential, is_transitive_group, merge, on_blocks, respects
 from tests.automata.oracles import is_congruence_by_definition, partitions
 
 
 def some_tables(seed: int, never: float) -> np.ndarray:
     rng = np.random.default_rng(seed)
     n, A = int(rng.integers(1, 6)), int(rng.integers(1, 4))
-    return np.where(rng.random((A, n)) < never, NEVER, rng.integers(0, n, (A, n)))
+    return np.where(rng.random((A, n)) < never, MISSING, rng.integers(0, n, (A, n)))
 
 
 @pytest.mark.parametrize("never", [0, 0.4])
@@ -30,8 +33,8 @@ def test_against_all_partitions(seed: int, never: float) -> None:
     for c in map(np.array, good):
         small = on_blocks(tables, c)
         for a, table in enumerate(tables):
-            sent = [{int(c[to]) for to in table[c == block] if to != NEVER} for block in range(c.max() + 1)]
-            assert [{int(to)} - {NEVER} for to in small[a]] == sent
+            sent = [{int(c[to]) for to in table[c == block] if to != MISSING} for block in range(c.max() + 1)]
+            assert [{int(to)} - {MISSING} for to in small[a]] == sent
 
 
 @given(st.integers(0, 10**6), st.integers(2, 60), st.integers(1, 4), st.integers(1, 3))
@@ -39,13 +42,13 @@ def test_against_all_partitions(seed: int, never: float) -> None:
 def test_merging_in_rounds_is_merging_one_by_one(seed: int, n: int, A: int, pairs: int) -> None:
     rng = np.random.default_rng(seed)
     tables = rng.permuted(np.tile(np.arange(n), (A, 1)), axis=1) if seed % 2 else rng.integers(0, n, (A, n))
-    tables = np.where(rng.random((A, n)) < 0.3, NEVER, tables) if seed % 3 else tables
+    tables = np.where(rng.random((A, n)) < 0.3, MISSING, tables) if seed % 3 else tables
     wanted = [(int(p), int(q)) for p, q in rng.integers(0, n, (pairs, 2))]
     one_by_one = merge(tables, wanted)
     for rounds in (0, 1, 2, 64):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("detent.automata.merging._LARGE", 0)
-            patch.setattr("detent.automata.merging._ROUNDS", rounds)
+            patch.setattr(sys.modules["detent.automata.congruence"], "_LARGE", 0)
+            patch.setattr(sys.modules["detent.automata.congruence"], "_ROUNDS", rounds)
             assert np.array_equal(merge(tables, wanted), one_by_one)
 
 
@@ -77,7 +80,7 @@ def test_one_letter_of_a_cyclic_group_is_essential() -> None:
 def test_essential_tables_where_not_everything_happens(seed: int) -> None:
     tables = some_tables(seed, 0.4)
     n = tables.shape[1]
-    tables = np.vstack([tables, tables[:1], np.where(np.arange(n) < 2, np.arange(n), NEVER)])
+    tables = np.vstack([tables, tables[:1], np.where(np.arange(n) < 2, np.arange(n), MISSING)])
     few = essential(tables)
     assert len(few) <= len(tables) - 2 or len(few) == 1
     assert all(is_congruence_by_definition(tables, p) == is_congruence_by_definition(few, p) for p in partitions(n))

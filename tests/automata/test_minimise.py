@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from detent.automata import Mealy, Moore, Semiautomaton, cyclic, mathieu11, parallel, symmetric, tomita
-from detent.automata.minimise import canonical, minimize
+from detent.automata.minimize import canonical, minimize
 from detent.errors import InvalidMachine
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent.automata.pairs import PairsBefore
+from detent.automata.congruence import PairsBefore
 
 
 @pytest.mark.parametrize("seed", range(10))

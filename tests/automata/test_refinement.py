@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent.automata.refinement import _hopcroft, equal_rows, numbered, refine
+from detent.automata.minimize import _hopcroft, equal_rows, numbered, refine
 
 
 def by_definition(tables: np.ndarray, colours: np.ndarray) -> np.ndarray:

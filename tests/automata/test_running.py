@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from detent import native
-from detent.automata import running
-from detent.automata.running import compose, smallest_dtype, trajectories
+from detent.automata import run as running
+from detent.automata.run import compose, smallest_dtype, trajectories
 from detent.errors import InvalidWord
 
 

@@ -13,7 +13,7 @@ from torch import nn
 from benchmarks import __main__ as program
 from benchmarks import _layers, walltime
 from benchmarks.harness import Report, Unequal
-from detent.layers import NFSM
+from detent.nn import NFSM
 from detent.records import Row, read
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from detent.automata import cyclic
-from detent.automata.files import to_json
-from detent.cli.app import app, run
+from detent.automata.io import to_json
+from detent.cli._app import app, run
 
 Said = pytest.CaptureFixture[str]
 PROGRAM = [sys.executable, "-m", "detent"]

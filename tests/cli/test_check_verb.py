@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from detent.certification import Certificate
-from detent.cli.app import run
-from tests.certification.making import certificate
+from detent.certify import Certificate
+from detent.cli._app import run
+from tests.certify.making import certificate
 
 Said = pytest.CaptureFixture[str]
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from detent.cli import completing
+from detent.cli import _completion as completing
 
 
 @pytest.mark.parametrize(
@@ -28,20 +28,22 @@ def test_what_the_shell_is_told(typed: str, offered: list[str]) -> None:
 
 
 def test_nobody_waits_for_torch() -> None:
-    asked = "from detent.cli import completing; completing.tasks('S'), completing.cells('m'), completing.recipes('p')"
+    asked = (
+        "from detent.cli import _completion; _completion.tasks('S'), _completion.cells('m'), _completion.recipes('p')"
+    )
     program = f"import sys; {asked}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
 def test_every_cell_is_offered() -> None:
-    from detent.recipes.cells import CELLS
+    from detent.train.build import CELLS
 
     assert completing.cells("") == list(CELLS)
 
 
 def test_every_recipe_once() -> None:
-    from detent.recipes.baseline_plan import RECIPES
-    from detent.recipes.plan import ARMS
+    from detent.train.baseline_config import RECIPES
+    from detent.train.config import ARMS
 
     assert completing.recipes("") == list(dict.fromkeys((*ARMS, *RECIPES)))
     assert completing.recipes("p") == ["paper"]
@@ -50,8 +52,8 @@ def test_every_recipe_once() -> None:
 
 
 def test_the_help_of_train_names_every_cell_and_recipe(capsys: pytest.CaptureFixture[str]) -> None:
-    from detent.cli.app import run
-    from detent.recipes.plan import ARMS
+    from detent.cli._app import run
+    from detent.train.config import ARMS
 
     assert run(["train", "--help"]) == 0
     told = capsys.readouterr().out

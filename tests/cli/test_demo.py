@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from detent.cli import demo
-from detent.cli.app import run
-from detent.recipes import baselines
+from detent.cli._app import run
+from detent.train import baselines
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from detent import native
-from detent.cli import doctoring
-from detent.cli.app import run
+from detent.cli import doctor as doctoring
+from detent.cli._app import run
 
 WORKS = 0 if native.available() else 1
 NAMES = (["cpu"] if native.available() else []) + ["tree", "reference"]

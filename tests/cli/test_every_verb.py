@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import typer
 
-from detent.cli.app import app, run
+from detent.cli._app import app, run
 
 DESIGNED = {"tasks", "train", "sweep", "extract", "certify", "check", "run", "table", "figure"}
 

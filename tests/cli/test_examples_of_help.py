@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from detent.automata import Moore, write_machine
-from detent.cli.app import GUIDE, run
-from detent.recipes import train
+from detent.cli._app import GUIDE, run
 from detent.runtime import load
+from detent.train import train
 from tests.cli.test_every_verb import VERBS
 
 ROOT = Path(__file__).parents[2]

@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from detent.automata import Moore, symmetric, tomita, write_machine
-from detent.cli.app import run as command
-from detent.recipes import train
+from detent.cli._app import run as command
 from detent.runtime import load
+from detent.train import train
 
 Said = pytest.CaptureFixture[str]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from detent import automata
-from detent.cli.app import run
+from detent.cli._app import run
 
 Said = pytest.CaptureFixture[str]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from detent import records
-from detent.cli.app import run
-from tests.figures.test_drift import rows
+from detent.cli._app import run
+from tests.paper.figures.test_drift import rows
 
 Said = pytest.CaptureFixture[str]
 
@@ -41,9 +41,9 @@ def test_other_rows_are_drawn_when_named_and_printed_as_json(capsys: Said) -> No
 def test_rows_are_computed_where_there_are_none_and_kept_when_asked(
     capsys: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("detent.theory.drift.drift_rows", rows)
+    monkeypatch.setattr("paper.theory.drift.drift_rows", rows)
     assert run(["figure", "drift", "--keep", "results/drift.jsonl", "-o", "drift.svg"]) == 0
-    assert "computing the rows of drift (detent.theory.drift.drift_rows)" in capsys.readouterr().err
+    assert "computing the rows of drift (paper.theory.drift.drift_rows)" in capsys.readouterr().err
     first, *rest = records.read("results/drift.jsonl")
     assert rest == rows()[1:]
     assert {"date", "machine", "command"} < set(first)
@@ -53,12 +53,15 @@ def test_rows_are_computed_where_there_are_none_and_kept_when_asked(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["geometry", "-o", "g.svg"], "results/geometry.jsonl: no rows are here; `python -m detent.recipes.geometry`"),
+        (
+            ["geometry", "-o", "g.svg"],
+            "results/geometry.jsonl: no rows are here; `python -m paper.experiments.geometry`",
+        ),
         (["drift"], "name a picture with -o FILE, or ask for the rows with --json or --keep FILE"),
         (["drift", "-o", "d.gif"], "unknown picture format '.gif'"),
         (["drift", "--rows", "gone.jsonl", "-o", "d.svg"], "gone.jsonl: this is no file with rows"),
         (["drift", "--rows", "a.jsonl", "--keep", "b.jsonl"], "ask for one of the two"),
-        (["geometry", "--keep", "g.jsonl"], "are not computed here; `python -m detent.recipes.geometry` makes them"),
+        (["geometry", "--keep", "g.jsonl"], "are not computed here; `python -m paper.experiments.geometry` makes them"),
         (["drft", "-o", "d.svg"], "unknown figure 'drft'. Did you mean 'drift'?"),
         (["realization", "S4", "-o", "r.svg"], "cells are drawn for at most 12 states; this machine has 24"),
         (["realization", "Z5", "--word", "9", "-o", "r.svg"], "unknown symbol '9'"),

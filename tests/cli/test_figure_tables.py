@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from detent.automata import symmetric
-from detent.cli.app import run
-from detent.cli.figure_tables import table_rows
+from detent.cli._app import run
+from detent.cli.figure import table_rows
 from detent.runtime import Machine
-from tests.certification.making import certificate
+from tests.certify.making import certificate
 
 
 def written(folder: Path, name: str) -> tuple[Path, dict]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from detent.cli.progress import Live, duration
+from detent.cli._output import Live, duration
 
 
 def test_what_the_line_says() -> None:

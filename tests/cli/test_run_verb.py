@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from detent.automata import Moore, symmetric, tomita
-from detent.cli.app import run
+from detent.cli._app import run
 from detent.runtime import Machine
 
 PROGRAM = [sys.executable, "-m", "detent", "run"]
@@ -126,7 +126,7 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
     """Thirty times the text in one line without end, and at most a little more memory."""
     Machine.of(tomita(3)).save(tmp_path / "t.json")
     program = (
-        "import sys; from detent.cli.app import run; code = run(['run', sys.argv[1], '--final', '--json']);"
+        "import sys; from detent.cli._app import run; code = run(['run', sys.argv[1], '--final', '--json']);"
         "status = dict(line.split(':', 1) for line in open('/proc/self/status'));"
         "print(code, status['VmHWM'].split()[0], file=sys.stderr)"
     )

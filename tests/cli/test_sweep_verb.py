@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from detent import records
-from detent.cli.app import run
-from detent.recipes.baselines import BaselinePlan, train
-from detent.recipes.cells import Size
+from detent.cli._app import run
+from detent.train.baselines import BaselinePlan, train
+from detent.train.build import Size
 
 
 @pytest.fixture

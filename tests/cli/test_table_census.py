@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from detent.cli.app import run
-from detent.cli.table_census import _rounded
-from detent.theory.census import ENTRIES
+from detent.cli._app import run
+from paper.census import ENTRIES
+from paper.tables import _rounded
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
@@ -36,6 +36,6 @@ def test_what_is_below_one_is_never_shown_as_one() -> None:
 
 
 def test_it_brings_no_torch() -> None:
-    calls = "from detent.cli.app import run; run(['table', 'census', '--json'])"
+    calls = "from detent.cli._app import run; run(['table', 'census', '--json'])"
     program = f"import sys; {calls}; assert 'torch' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0

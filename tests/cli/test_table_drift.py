@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from detent import records
-from detent.cli.app import run
+from detent.cli._app import run
 
 Said = pytest.CaptureFixture[str]
 

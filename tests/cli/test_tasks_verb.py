@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from detent import automata
-from detent.cli.app import run
+from detent.cli._app import run
 from detent.tasks import NAMES, task
 
 Said = pytest.CaptureFixture[str]

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from detent import records
-from detent.cli.app import run
-from detent.recipes import train
+from detent.cli._app import run
+from detent.train import train
 
 Said = pytest.CaptureFixture[str]
 

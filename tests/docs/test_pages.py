@@ -36,7 +36,7 @@ def test_the_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("verb", COMMANDS)
 def test_every_verb_named_exists(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from detent.cli.app import run
+    from detent.cli._app import run
 
     assert run([verb, "--help"]) == 0
     capsys.readouterr()
@@ -107,7 +107,7 @@ def test_links_within_pages_lead_to_headings(tmp_path: Path) -> None:
 def test_what_a_page_shows_is_what_is_printed(
     verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from detent.cli.app import run
+    from detent.cli._app import run
 
     monkeypatch.chdir(DOCS.parent)
     assert run(verb.split()) == 0

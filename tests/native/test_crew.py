@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from detent import native
-from detent.scan import cpu
+from detent.ops import cpu
 
 ROWS, WIDTH, ENTRIES = 2048, 64, 96
 

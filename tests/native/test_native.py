@@ -10,7 +10,7 @@ import pytest
 
 from detent import native
 from detent.errors import BackendUnavailable, InvalidConfig
-from detent.native.signatures import SIGNATURES
+from detent.native import SIGNATURES
 
 
 def test_every_declared_function_is_there():

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from detent.automata import Moore, write_machine
-from detent.recipes import train
+from detent.train import train
 
 HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "</style></td>&amp;", "'; \u202etxt.exe")
 

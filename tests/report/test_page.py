@@ -15,8 +15,8 @@ import pytest
 
 from detent import records
 from detent.automata import Mealy, mathieu11
-from detent.certification import Certificate
-from detent.cli.app import run as command
+from detent.certify import Certificate
+from detent.cli._app import run as command
 from detent.errors import BrokenFile
 from detent.report import page_of, write_report
 from detent.runtime import Machine

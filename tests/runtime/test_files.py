@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from detent.automata import Mealy, cyclic, read_machine, write_machine
 from detent.errors import BrokenFile, InvalidMachine, UnknownName
 from detent.runtime import Heads, Machine, load, save
-from detent.runtime.files.binary import from_bytes, to_bytes
-from detent.runtime.files.text import from_json, to_json
+from detent.runtime.io.binary import from_bytes, to_bytes
+from detent.runtime.io.json_format import from_json, to_json
 from tests.runtime import examples
 
 UGLY = ('"', "\\", "*/", "//", "<script>", "'", "%s", "??/", "\n", "\0", "λ", "🙂", "a b", "", "\u2028", "end\r\n")

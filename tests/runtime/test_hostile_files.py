@@ -16,8 +16,8 @@ import pytest
 
 from detent.errors import BrokenFile
 from detent.runtime import Heads, Machine, load
-from detent.runtime.files.binary import DIGEST, from_bytes, to_bytes
-from detent.runtime.files.text import from_json, to_json
+from detent.runtime.io.binary import DIGEST, from_bytes, to_bytes
+from detent.runtime.io.json_format import from_json, to_json
 from tests.runtime import examples
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from detent import native
-from detent.automata.running import smallest_dtype
+from detent.automata.run import smallest_dtype
 from detent.errors import BackendUnavailable, InvalidWord, UnknownName
 from detent.runtime import Machine, programs, strategies
 from tests.runtime import examples

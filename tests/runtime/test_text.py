@@ -9,7 +9,7 @@ import pytest
 
 from detent.errors import InvalidWord
 from detent.runtime.alphabet import Alphabet
-from detent.runtime.text import TextReader, Unknown
+from detent.runtime.tokenizer import TextReader, Unknown
 
 
 def read(text: bytes, symbols: tuple[str, ...], cuts: list[int], unknown: Unknown = "error") -> list[list[int]]:

@@ -12,7 +12,7 @@ import pytest
 from detent import automata
 from detent.errors import BudgetExceeded
 from detent.tasks import Letters, ShortRuns, Task, permitted, tracking_objects
-from detent.tasks.definiteness import definite_words
+from detent.tasks.describe import definite_words
 from detent.tasks.grammar import spell
 
 FLIP_FLOP = automata.flip_flop()

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from detent.errors import InvalidConfig
-from detent.tasks import Letters, ShortRuns, letters
+from detent.tasks import Letters, ShortRuns
+from detent.tasks import samplers as letters
 
 
 def drawn(law: Letters | ShortRuns, batch: int, length: int, seed: int = 0) -> np.ndarray:

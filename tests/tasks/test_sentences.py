@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from detent.errors import InvalidConfig
-from detent.tasks import Stories, sentences, tracking_objects
+from detent.tasks import Stories, tracking_objects
+from detent.tasks import shuffled_objects as sentences
 
 PEOPLE = ["alice", "bob", "charlie", "dana", "eve"]
 ITEMS = ["ring", "key", "coin", "stamp", "card"]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from detent.automata import minimize
+from detent.tasks.free_order_stories import NOT_UNDERSTOOD, answered, telling
 from detent.tasks.grammar import wander
-from detent.tasks.telling import NOT_UNDERSTOOD, answered, telling
-from detent.tasks.vocabulary import ITEMS, PEOPLE
+from detent.tasks.shuffled_objects import ITEMS, PEOPLE
 
 
 def by_hand(tokens: list[str]) -> list[str]:

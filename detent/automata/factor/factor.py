@@ -1,0 +1,230 @@
+"""Share the state of a machine among heads whose sizes are given.
+
+    n  states     d  indices of a head
+
+A head of d indices follows a congruence of at most d blocks. The cheapest family is tried first; if it does not fit,
+all congruences are listed and one is chosen for each head until together they tell all states apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from detent._types import MISSING, Bools, Ints
+from detent.automata.congruence import essential, meet, on_blocks, respects
+from detent.automata.factor.budget import Work
+from detent.automata.factor.cover import cheapest_cover
+from detent.automata.factor.lattice import lattice, monolith
+from detent.automata.factor.search import search
+from detent.automata.machine import Semiautomaton
+from detent.automata.minimize import numbered
+from detent.errors import BudgetExceeded, InvalidInput
+
+# -- Share the state of a machine among heads: congruences that together tell all states apart, at the smallest cost.
+
+BUDGET = 12_000_000
+"""Steps of work spent on a search unless told otherwise: some seconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factoring:
+    """Heads that together carry the state of a machine; checked when made."""
+
+    machine: Semiautomaton = field(repr=False)
+    partitions: tuple[Ints, ...] = field(repr=False)
+    """For each head, chi: the index it is in at each state (n)."""
+    complete: bool
+    """Whether it is proven that no family of congruences is cheaper."""
+    always_merged: tuple[str, str] | None = None
+    """Two states that every congruence merges which merges anything, if there are: then only one head is possible."""
+    occurs: Bools | None = field(default=None, repr=False)
+    """A n: whether a symbol is ever read in a state; None when every one is in every."""
+
+    def __post_init__(self) -> None:
+        check_factoring(self.machine, self.partitions, occurs=self.occurs)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """d: how many indices each head needs."""
+        return tuple(int(chi.max()) + 1 for chi in self.partitions)
+
+    @property
+    def cost(self) -> int:
+        """The sum of the squared sizes."""
+        return sum(d * d for d in self.sizes)
+
+    @property
+    def trivial(self) -> bool:
+        """Whether a single head carries the whole state."""
+        return len(self.partitions) == 1
+
+    @cached_property
+    def tables(self) -> tuple[Ints, ...]:
+        """For each head, sigma (A d): where each symbol sends each index; what is never read there moves nothing."""
+        known = _known(self.machine, self.occurs)
+        heads = (on_blocks(known, chi) for chi in self.partitions)
+        return tuple(np.where(sigma == MISSING, np.arange(sigma.shape[1]), sigma) for sigma in heads)
+
+    def explain(self) -> str:
+        """The heads, their cost, and how sure it is that there is nothing cheaper."""
+        n = self.machine.n_states
+        if not self.trivial:
+            sizes = ", ".join(map(str, self.sizes[:-1])) + f" and {self.sizes[-1]}"
+            sure = "no congruences do it cheaper" if self.complete else "the cheapest found, not proven cheapest"
+            where = "" if self.occurs is None else ", on what occurs,"
+            return (
+                f"heads of {sizes} indices carry the {n} states{where} at cost {self.cost} instead of {n * n}; {sure}"
+            )
+        head = f"one head of {n} indices, cost {self.cost}"
+        if self.always_merged is not None:
+            p, q = self.always_merged
+            why = f"every congruence that merges anything merges {p!r} and {q!r}"
+            return f"{head}: only the trivial factoring exists, for {why}"
+        if self.complete:
+            return f"{head}: " + (
+                "there is only one state" if n == 1 else "other factorings exist, but none is cheaper"
+            )
+        return f"{head}: no cheaper factoring was found, which does not prove that there is none"
+
+
+def factor(machine: Semiautomaton, *, occurs: Bools | None = None, seed: int = 0, budget: int = BUDGET) -> Factoring:
+    """The cheapest heads for a machine, or the cheapest that a search found; the same for the same seed and budget.
+
+    Only the states and symbols count, so drop and merge states first (`minimize`) when only the outputs matter.
+    `occurs` (A n) says which symbols are ever read in which states; heads are then right on words that keep to it.
+
+    >>> from detent.automata import symmetric
+    >>> factor(symmetric(4)).sizes
+    (4, 3, 2)
+    """
+    n, equality = machine.n_states, (np.arange(machine.n_states),)
+    if n == 1:
+        return Factoring(machine, equality, complete=True, occurs=occurs)
+    tables = essential(_known(machine, occurs))
+    try:
+        lowest = monolith(tables, Work(budget // 2))
+        if lowest.other is None:
+            names = (machine.states[lowest.pair[0]], machine.states[lowest.pair[1]])
+            return Factoring(machine, equality, complete=True, always_merged=names, occurs=occurs)
+    except BudgetExceeded:
+        pass
+    try:
+        known = lattice(tables, Work(budget // 2))
+    except BudgetExceeded:
+        family, proven = search(tables, np.random.default_rng(seed), Work(budget)), False
+    else:
+        chosen = cheapest_cover(known.sizes.tolist(), known.separates, states=n, work=Work(budget))
+        family, proven = [numbered(known.congruences[c]) for c in chosen.chosen], chosen.proven
+    largest_first = sorted(family, key=lambda chi: (-int(chi.max()), chi.tolist()))
+    return Factoring(machine, tuple(largest_first), complete=proven, occurs=occurs)
+
+
+def check_factoring(machine: Semiautomaton, partitions: tuple[Ints, ...], *, occurs: Bools | None = None) -> None:
+    """Refuse heads that some symbol tears, or that leave two states together."""
+    known = _known(machine, occurs)
+    together: Ints = np.zeros(machine.n_states, np.int64)
+    for head, chi in enumerate(partitions):
+        if not respects(known, numbered(chi)):
+            raise InvalidInput(f"head {head} cannot follow this machine: some symbol sends one of its blocks to two.")
+        together = meet(together, chi)
+    twice = np.flatnonzero(together != np.arange(machine.n_states))
+    if len(twice):
+        p = int(np.flatnonzero(together == together[twice[0]])[0])
+        one, other = machine.states[p], machine.states[twice[0]]
+        raise InvalidInput(f"these heads do not tell state {one!r} from state {other!r}.")
+
+
+def _known(machine: Semiautomaton, occurs: Bools | None) -> Ints:
+    """The tables, with MISSING where nothing occurs."""
+    tables = machine.tables.astype(np.int64)
+    if occurs is None:
+        return tables
+    if np.shape(occurs) != tables.shape:
+        raise InvalidInput(
+            f"occurs says yes or no for each symbol and state, shape {tables.shape}; got {np.shape(occurs)}."
+        )
+    return np.where(occurs, tables, MISSING)
+
+
+def factor_into(
+    machine: Semiautomaton, heads: Sequence[int], *, occurs: Bools | None = None, seed: int = 0, budget: int = BUDGET
+) -> Factoring | None:
+    """A congruence for every head, in the order of the heads, that together carry the machine; None if none is found.
+
+    >>> from detent.automata import alternating
+    >>> factor_into(alternating(5), (5, 12)).sizes
+    (5, 12)
+    """
+    n = machine.n_states
+    if np.prod([min(d, n) for d in heads], dtype=object) < n:
+        return None
+    if max(heads) >= n:  # one head is enough, the others repeat it as far as they can: not at all
+        largest = int(np.argmax(heads))
+        return _factoring(machine, [np.arange(n) if h == largest else None for h in range(len(heads))], occurs)
+    cheapest = factor(machine, occurs=occurs, seed=seed, budget=budget)
+    fitted = _fit(cheapest.partitions, heads)
+    if fitted is None:
+        known = np.where(occurs, machine.tables.astype(np.int64), MISSING) if occurs is not None else machine.tables
+        fitted = _choose(known.astype(np.int64), heads, budget)
+    return None if fitted is None else _factoring(machine, fitted, occurs)
+
+
+def _factoring(machine: Semiautomaton, chosen: Sequence[Ints | None], occurs: Bools | None) -> Factoring:
+    """Heads that got no congruence follow the one that merges everything: they stay where they are."""
+    nothing = np.zeros(machine.n_states, np.int64)
+    partitions = tuple(nothing if chi is None else np.asarray(chi) for chi in chosen)
+    return Factoring(machine, partitions, complete=False, occurs=occurs)
+
+
+def _fit(partitions: Sequence[Ints], heads: Sequence[int]) -> list[Ints | None] | None:
+    """The partitions in heads that are large enough for them, the largest in the largest."""
+    if len(partitions) > len(heads):
+        return None
+    order = np.argsort([-d for d in heads], kind="stable")
+    largest_first = sorted(partitions, key=lambda chi: -int(chi.max()))
+    placed: list[Ints | None] = [None] * len(heads)
+    for head, chi in zip(order, largest_first, strict=False):
+        if int(chi.max()) + 1 > heads[head]:
+            return None
+        placed[head] = chi
+    return placed
+
+
+def _choose(tables: Ints, heads: Sequence[int], budget: int) -> list[Ints | None] | None:
+    """One of all congruences for every head, by trying; the finest that fit come first."""
+    try:
+        known = lattice(tables, Work(budget))
+    except BudgetExceeded:
+        return None
+    sizes, apart = known.sizes, known.separates
+    order = list(np.argsort([-d for d in heads], kind="stable"))
+    fits = {d: [int(c) for c in np.argsort(-sizes, kind="stable") if sizes[c] <= d] for d in set(heads)}
+    work = Work(budget)
+    chosen: list[int] = []
+
+    def place(covered: Bools) -> bool:
+        if covered.all():
+            return True
+        if len(chosen) == len(order):
+            return False
+        for c in fits[heads[order[len(chosen)]]]:
+            if not work.left:
+                return False
+            work.spend(len(covered))
+            if (apart[c] & ~covered).any():
+                chosen.append(c)
+                if place(covered | apart[c]):
+                    return True
+                chosen.pop()
+        return False
+
+    if not place(np.zeros(apart.shape[1], bool)):
+        return None
+    placed: list[Ints | None] = [None] * len(heads)
+    for head, c in zip(order, chosen, strict=False):
+        placed[head] = numbered(known.congruences[c])
+    return placed

@@ -1,0 +1,239 @@
+"""From the transitions of a file to a machine: deterministic and complete, or one sentence saying where it is not.
+
+A  symbols     n  states
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, count
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+
+from detent._types import Ints
+from detent.automata.machine import Mealy, Moore, Semiautomaton
+from detent.errors import BrokenFile, InvalidConfig
+
+# -- What every reader of machine files shares: what it reads, what it may assume, and what it has to say.
+
+Kind = Literal["dfa", "moore", "mealy", "semiautomaton"]
+Missing = Literal["error", "sink", "loop"]
+
+DFA_OUTPUTS = ("reject", "accept")
+"""A DFA is the Moore machine with these outputs, in this order."""
+
+
+class DoubtfulReading(UserWarning):
+    """A machine file left something open; the warning says how it was read."""
+
+
+@dataclass(kw_only=True)
+class Reading:
+    """One text being read into a machine."""
+
+    text: str
+    source: str = "text"
+    """What errors call it: a path, as a rule."""
+    kind: Kind | None = None
+    """What the caller says it is; None to find out."""
+    missing: Missing = "error"
+    """What becomes of a state that has no transition on some symbol."""
+    strict: bool = False
+    """Whether a doubt is an error."""
+    notes: list[str] = field(default_factory=list)
+    """How the doubts were settled, one sentence each."""
+    _place: tuple[int, int] = (0, 1)
+    """The last position that was asked for, and its line."""
+
+    def __post_init__(self) -> None:
+        one_of("kind", self.kind, (None, *get_args(Kind)))
+        one_of("missing", self.missing, get_args(Missing))
+
+    def error(self, reason: str, line: int | None = None) -> BrokenFile:
+        return BrokenFile(self.source, reason, line)
+
+    def doubt(self, sentence: str, line: int | None = None) -> None:
+        """Keep a sentence about something that had to be settled, or refuse the file when strict."""
+        if self.strict:
+            raise self.error(f"strict reading stops here: {sentence}", line)
+        self.notes.append(f"line {line}: {sentence}" if line is not None else sentence)
+
+    def line(self, position: int) -> int:
+        """The line, counted from 1, on which a position of the text lies; quick when asked in order."""
+        known, line = self._place if self._place[0] <= position else (0, 1)
+        self._place = (position, line + self.text.count("\n", known, position))
+        return self._place[1]
+
+
+def kind_of(machine: Semiautomaton) -> Kind:
+    """What a file calls this machine."""
+    if isinstance(machine, Moore):
+        return "dfa" if machine.outputs == DFA_OUTPUTS else "moore"
+    return "mealy" if isinstance(machine, Mealy) else "semiautomaton"
+
+
+def one_of(what: str, given: object, known: Iterable[object]) -> None:
+    """Refuse a setting that is not among `known`."""
+    choices = list(known)
+    if given not in choices:
+        raise InvalidConfig(f"{what}={given!r} is not one of {', '.join(map(repr, choices))}.")
+
+
+def shown(name: str, length: int = 60) -> str:
+    """A name as an error quotes it: in quotes, and not longer than a line."""
+    return repr(name if len(name) <= length else name[: length - 3] + "...")
+
+
+LARGEST = 1 << 27
+"""Table entries above which an incomplete machine is not completed."""
+
+
+class State(NamedTuple):
+    name: str
+    line: int | None
+    """Where the file first speaks of it."""
+    output: str | None = None
+    """What a Moore machine says in it."""
+
+
+class Step(NamedTuple):
+    source: int
+    symbol: str
+    target: int
+    line: int
+    output: str | None = None
+    """What a Mealy machine says on the way."""
+
+
+def assemble(
+    reading: Reading,
+    states: Sequence[State],
+    steps: Sequence[Step],
+    *,
+    start: int | None = None,
+    symbols: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+) -> Semiautomaton:
+    """The machine with these states and steps.
+
+    Steps with outputs make a Mealy machine, states with outputs a Moore machine, neither a semiautomaton.
+    `symbols` and `outputs` come first and in this order, others follow as they appear.
+    """
+    if not steps:
+        raise reading.error("there is no transition in it, so there is no machine.")
+    symbol_number = numbered(chain(symbols, (step.symbol for step in steps)))
+    cells = _cells(reading, states, steps, symbol_number)
+    names = [state.name for state in states]
+    says = None
+    if steps[0].output is not None:
+        says = numbered(chain(outputs, (step.output or "" for step in steps)))
+    elif states[0].output is not None:
+        says = numbered(chain(outputs, (state.output or "" for state in states)))
+
+    incomplete = len(cells) < len(symbol_number) * len(names)
+    silence = ""
+    if incomplete:
+        _check_completion(reading, states, cells, list(symbol_number))
+        if reading.missing == "sink":
+            names.append(fresh("sink", names))
+        if says is not None and (steps[0].output is not None or reading.missing == "sink"):
+            silence = "reject" if tuple(says) == DFA_OUTPUTS else fresh("missing", says)
+            says.setdefault(silence, len(says))
+
+    A, n = len(symbol_number), len(names)
+    tables = np.full((A, n), n - 1) if reading.missing == "sink" else np.tile(np.arange(n), (A, 1))
+    where = np.array(list(cells), np.intp).reshape(-1, 2)
+    tables[where[:, 1], where[:, 0]] = [step.target for step in cells.values()]
+    if says is None:
+        return Semiautomaton(symbols=tuple(symbol_number), tables=tables, states=tuple(names))
+
+    assert start is not None
+    readout: Ints
+    build: type[Mealy | Moore]
+    if steps[0].output is not None:
+        build, readout = Mealy, np.full((A, n), says.get(silence, 0))
+        readout[where[:, 1], where[:, 0]] = [says[step.output or ""] for step in cells.values()]
+    else:
+        build = Moore
+        readout = np.array([says[state.output or ""] for state in states] + [says.get(silence)] * (n - len(states)))
+    return build(
+        symbols=tuple(symbol_number), tables=tables, states=tuple(names), start=start, outputs=tuple(says),
+        readout=readout,
+    )  # fmt: skip
+
+
+def numbered(names: Iterable[str]) -> dict[str, int]:
+    """Every name with its number, in order of first appearance."""
+    return {name: number for number, name in enumerate(dict.fromkeys(names))}
+
+
+def naturally(names: Iterable[str]) -> list[str]:
+    """The names in order of first appearance, or by value when all of them are whole numbers."""
+    distinct = list(dict.fromkeys(names))
+    plain = all(name.isascii() and name.isdigit() and (name == "0" or name[0] != "0") for name in distinct)
+    # by length and then by letters: the order of the values, without turning a million digits into one
+    return sorted(distinct, key=lambda name: (len(name), name)) if plain else distinct
+
+
+def fresh(name: str, taken: Iterable[str]) -> str:
+    """The name, or the first of name_1, name_2, ... that is not taken."""
+    used = set(taken)
+    return name if name not in used else next(f"{name}_{i}" for i in count(1) if f"{name}_{i}" not in used)
+
+
+def _cells(
+    reading: Reading, states: Sequence[State], steps: Sequence[Step], symbol_number: dict[str, int]
+) -> dict[tuple[int, int], Step]:
+    """The step of every (state, symbol); two different ones are refused with both lines."""
+    cells: dict[tuple[int, int], Step] = {}
+    repeated: list[Step] = []
+    for step in steps:
+        cell = (step.source, symbol_number[step.symbol])
+        known = cells.setdefault(cell, step)
+        if known is not step:
+            if (known.target, known.output) != (step.target, step.output):
+                raise reading.error(_two_ways(states, known, step), step.line)
+            repeated.append(step)
+    if repeated:
+        step, more = repeated[0], f" (and {len(repeated) - 1} more)" if len(repeated) > 1 else ""
+        state = shown(states[step.source].name)
+        reading.doubt(f"the step of state {state} on {shown(step.symbol)} is written twice{more}.", step.line)
+    return cells
+
+
+def _two_ways(states: Sequence[State], known: Step, step: Step) -> str:
+    def way(taken: Step) -> str:
+        said = "" if taken.output is None else f" with output {shown(taken.output)}"
+        return f"to {shown(states[taken.target].name)}{said} (line {taken.line})"
+
+    state = shown(states[step.source].name)
+    return (
+        f"state {state} goes on {shown(step.symbol)} {way(known)} and {way(step)}; "
+        "a machine is deterministic, so one of the two lines must go."
+    )
+
+
+def _check_completion(
+    reading: Reading, states: Sequence[State], cells: dict[tuple[int, int], Step], symbols: Sequence[str]
+) -> None:
+    """Refuse a missing transition, unless the caller said what to put there and there is room for it."""
+    wanted = len(states) * len(symbols)
+    if reading.missing != "error":
+        if wanted > LARGEST:
+            raise reading.error(
+                f"completing {len(states)} states with {len(symbols)} symbols would need {wanted} transitions "
+                f"for the {len(cells)} in the file; the most is {LARGEST}."
+            )
+        return
+    leaving = np.bincount([source for source, _ in cells], minlength=len(states))
+    gap = int(np.argmax(leaving < len(symbols)))
+    symbol = next(name for a, name in enumerate(symbols) if (gap, a) not in cells)
+    others = wanted - len(cells) - 1
+    more = f" ({others} more {'is' if others == 1 else 'are'} missing)" if others else ""
+    raise reading.error(
+        f"state {shown(states[gap].name)} has no transition on {shown(symbol)}{more}; add it, "
+        'or pass missing="sink" to lead there to a new dead state, or missing="loop" to stay.',
+        states[gap].line,
+    )

@@ -1,0 +1,21 @@
+"""What is true of a machine, each answer with its witness."""
+
+from typing import TYPE_CHECKING
+
+from detent._lazy import lazy
+
+if TYPE_CHECKING:
+    from detent.automata.properties.definite import Definite as Definite
+    from detent.automata.properties.definite import definite as definite
+    from detent.automata.properties.monoid import Aperiodic as Aperiodic
+    from detent.automata.properties.monoid import Group as Group
+    from detent.automata.properties.monoid import Subgroup as Subgroup
+    from detent.automata.properties.monoid import TransitionMonoid as TransitionMonoid
+    from detent.automata.properties.monoid import aperiodic as aperiodic
+    from detent.automata.properties.monoid import group as group
+    from detent.automata.properties.monoid import transition_monoid as transition_monoid
+    from detent.automata.properties.summary import Facts as Facts
+    from detent.automata.properties.synchronizing import Synchronising as Synchronising
+    from detent.automata.properties.synchronizing import synchronising as synchronising
+
+__all__ = lazy(__name__)

@@ -1,0 +1,146 @@
+"""Is a machine definite: do the last k symbols alone tell its state? The order k, or two states that stay apart.
+
+    k  the order     n  states
+
+Two states are merged by every word of length j + 1 exactly when every symbol sends them to states that all words of
+length j merge. So merge states that every symbol sends to the same place, do it again on what is left, and count: the
+machine is definite when one state remains, and k is the number of rounds, at most n - 1. When the rounds stop early,
+every two states left have a symbol that keeps them apart, and following it leads into a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from detent._types import Ints
+from detent.automata.machine import Semiautomaton
+from detent.automata.minimize import equal_rows
+
+# -- How words and states are shown to people.
+
+_SHOWN = 24
+
+
+def spelt(word: Sequence[str]) -> str:
+    """The word in quotes; of a long one the beginning and the length.
+
+    >>> spelt(("a", "b"))
+    "'a b'"
+    """
+    if len(word) <= _SHOWN:
+        return f"'{' '.join(word)}'"
+    return f"'{' '.join(word[: _SHOWN // 2])} ...' ({len(word)} symbols)"
+
+
+@dataclass(frozen=True)
+class Definite:
+    """Whether a machine is definite, with its order or with what keeps two states apart for ever. True if it is."""
+
+    order: int | None
+    """The smallest k such that every word of k symbols sends all states to one; None when there is none."""
+    word: tuple[str, ...]
+    """Definite: a word of k - 1 symbols that keeps `apart` apart. Else: a word that does, however often it is read."""
+    apart: tuple[str, str] | None
+    """Two states that `word` keeps apart; None for a machine of one state."""
+
+    def __bool__(self) -> bool:
+        return self.order is not None
+
+    def explain(self) -> str:
+        if self.order is None:
+            assert self.apart is not None
+            one, other = self.apart
+            return f"not definite: {spelt(self.word)} keeps {one!r} and {other!r} apart, however often it is read"
+        if self.apart is None:
+            return "definite of order 0: there is only one state"
+        one, other = self.apart
+        tight = f"{spelt(self.word)} still tells {one!r} from {other!r}" if self.word else f"{one!r} is not {other!r}"
+        last = "symbol tells" if self.order == 1 else f"{self.order} symbols tell"
+        return f"definite of order {self.order}: the last {last} the state, while {tight}"
+
+
+def definite(machine: Semiautomaton) -> Definite:
+    """Whether the state after a long word depends on its last k symbols alone, and the smallest such k.
+
+    >>> from detent.automata import flip_flop
+    >>> definite(flip_flop()).explain()
+    "not definite: 'identity' keeps 'identity' and 'reset' apart, however often it is read"
+    """
+    merged_at, into = _merge(machine.tables)
+    if np.count_nonzero(merged_at == 0) > 1:
+        return _circle(machine, into)
+    if machine.n_states == 1:
+        return Definite(order=0, word=(), apart=None)
+    order = int(merged_at.max())
+    p = int(merged_at.argmax())
+    return _tight(machine, order, (p, int(into[p])), merged_at, into)
+
+
+def _merge(tables: Ints) -> tuple[Ints, Ints]:
+    """(the round in which each state went into another, 0 if it never did; that other, or itself)."""
+    n = tables.shape[1]
+    merged_at, into = np.zeros(n, np.int64), np.arange(n)
+    left = np.arange(n)
+    small: Ints = tables.astype(np.int64)  # the tables on the states left, numbered among themselves
+    for round_ in range(1, n):
+        blocks = equal_rows(small.T)
+        first = np.unique(blocks, return_index=True)[1]
+        if len(first) == len(left):
+            break
+        gone = np.ones(len(left), bool)
+        gone[first] = False
+        merged_at[left[gone]] = round_
+        into[left[gone]] = left[first[blocks[gone]]]
+        left, small = left[first], blocks[small[:, first]]
+    return merged_at, into
+
+
+def _tight(machine: Semiautomaton, order: int, pair: tuple[int, int], merged_at: Ints, into: Ints) -> Definite:
+    """A word of order - 1 symbols that keeps the pair apart: at every step some symbol leaves enough rounds."""
+
+    def merged(p: int, q: int, rounds: int) -> bool:
+        while 0 < merged_at[p] <= rounds:
+            p = int(into[p])
+        while 0 < merged_at[q] <= rounds:
+            q = int(into[q])
+        return p == q
+
+    (p, q), word = pair, []
+    for rounds in range(order - 2, -1, -1):
+        a = next(a for a, table in enumerate(machine.tables) if not merged(int(table[p]), int(table[q]), rounds))
+        p, q = int(machine.tables[a, p]), int(machine.tables[a, q])
+        word.append(machine.symbols[a])
+    return Definite(order=order, word=tuple(word), apart=(machine.states[pair[0]], machine.states[pair[1]]))
+
+
+def _circle(machine: Semiautomaton, into: Ints) -> Definite:
+    """Two states and a word that never merges them: one symbol if that is enough, else a walk that keeps two apart."""
+    for a, table in enumerate(machine.tables):
+        kept = np.unique(settled(table))
+        if len(kept) > 1:
+            return _apart(machine, [a], int(kept[0]), int(kept[1]))
+    classes = settled(into)
+    p, q = (int(state) for state in np.unique(classes)[:2])
+    word: list[int] = []
+    seen: dict[tuple[int, int], int] = {}
+    while (p, q) not in seen:
+        seen[p, q] = len(word)
+        word.append(next(a for a, table in enumerate(machine.tables) if classes[table[p]] != classes[table[q]]))
+        p, q = int(machine.tables[word[-1], p]), int(machine.tables[word[-1], q])
+    return _apart(machine, word[seen[p, q] :], p, q)
+
+
+def settled(table: Ints) -> Ints:
+    """Where the states are after so many steps of a table that each has come into its cycle."""
+    table = table.astype(np.int64)
+    for _ in range(max(1, len(table) - 1).bit_length()):
+        table = table[table]
+    return table
+
+
+def _apart(machine: Semiautomaton, word: list[int], p: int, q: int) -> Definite:
+    named = tuple(machine.symbols[a] for a in word)
+    return Definite(order=None, word=named, apart=(machine.states[p], machine.states[q]))

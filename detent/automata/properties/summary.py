@@ -1,0 +1,74 @@
+"""What is known about a machine: one answer with its witness for each question, and a sentence for each answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from detent.automata.isomorphism import is_word_problem
+from detent.automata.machine import Mealy, Moore, Semiautomaton
+from detent.automata.properties.definite import Definite, definite
+from detent.automata.properties.monoid import ELEMENTS, Aperiodic, Group, aperiodic, group, transition_monoid
+from detent.automata.properties.synchronizing import Synchronising, synchronising
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts of a machine.
+
+    >>> from detent.automata import cyclic
+    >>> print(Facts.of(cyclic(2)))
+    2 states, 2 symbols
+    transition monoid of 2 elements, 1 of them idempotent
+    a group: every symbol permutes the states
+    not definite: '0' keeps '0' and '1' apart, however often it is read
+    not aperiodic: the powers of '1' are a group of order 2
+    not synchronising: no word merges '0' and '1'
+    """
+
+    states: int
+    symbols: int
+    elements: int | None
+    """How many elements the transition monoid has; None when there are more than were looked at."""
+    idempotents: int | None
+    """How many of them are idempotent."""
+    limit: int
+    """How many elements of the transition monoid were to be looked at."""
+    group: Group
+    definite: Definite
+    aperiodic: Aperiodic
+    synchronising: Synchronising
+
+    @classmethod
+    def of(cls, machine: Semiautomaton, *, limit: int = ELEMENTS) -> Facts:
+        """Ask all questions, looking at no more than `limit` elements of the transition monoid."""
+        permutes = group(machine)
+        elements, idempotents = _count(machine, bool(permutes), limit)
+        return cls(
+            states=machine.n_states, symbols=machine.n_symbols, elements=elements, idempotents=idempotents, limit=limit,
+            group=permutes, definite=definite(machine), aperiodic=aperiodic(machine, limit=limit),
+            synchronising=synchronising(machine),
+        )  # fmt: skip
+
+    def sentences(self) -> tuple[str, ...]:
+        """Each fact in words."""
+        if self.elements is None:
+            monoid = f"transition monoid not counted to its end (looked at no more than {self.limit} elements)"
+        else:
+            monoid = f"transition monoid of {self.elements} elements"
+            monoid += f", {self.idempotents} of them idempotent" if self.idempotents is not None else ""
+        answers = (self.group, self.definite, self.aperiodic, self.synchronising)
+        size = f"{self.states} states, {self.symbols} symbols"
+        return (size, monoid, *(answer.explain() for answer in answers))
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences())
+
+
+def _count(machine: Semiautomaton, permutes: bool, limit: int) -> tuple[int | None, int | None]:
+    """(elements of the transition monoid, idempotents among them), as far as they can be told."""
+    start = machine.start if isinstance(machine, Moore | Mealy) else 0
+    known = machine.n_states if is_word_problem(machine.tables, start) else None
+    if permutes and known is not None:
+        return known, 1
+    found = transition_monoid(machine, limit=limit)
+    return (len(found), len(found.idempotents)) if found.complete else (known, None)

@@ -1,4 +1,0 @@
-"""Figures: rows in, drawing out. matplotlib, no torch; each figure is a file of its own with a function `paint`."""
-
-from detent.figures.registry import FIGURES as FIGURES
-from detent.figures.registry import Drawing as Drawing

@@ -1,0 +1,1 @@
+"""Machines from data, without a network: prefix trees and state merging. NumPy, no torch."""

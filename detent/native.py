@@ -1,0 +1,146 @@
+"""The compiled kernels: one shared library with a plain C interface, and what to say when it is absent.
+
+`library()` returns it or raises; `available()` and `why_not()` ask without raising. Nothing here knows torch.
+Calls through ctypes release the interpreter lock for their whole duration.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import c_double, c_int, c_int64, c_uint64, c_void_p
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from detent.errors import BackendUnavailable, InvalidConfig
+
+# -- The C interface as data: name -> (result, arguments). Pointers travel as addresses, sizes as int64.
+
+_POINTER, _SIZE, _INT, _SEED, _REAL = c_void_p, c_int64, c_int, c_uint64, c_double
+
+_RUN_WORDS = [
+    *(_POINTER, _INT, _SIZE, _SIZE),  # tables, bytes of a state, symbols, states
+    *(_POINTER, _INT, _SIZE, _SIZE),  # words, bytes of a symbol, how many, their length
+    *(_POINTER, _POINTER, _POINTER, _INT),  # starts, path or null, finals, threads
+]
+_INTERPRET = [
+    *(_POINTER, _POINTER),  # program, saying or null
+    *(_POINTER, _INT, _POINTER, _SIZE),  # symbols, bytes of a symbol, what bytes stand for or null, how many
+    *(_POINTER, _POINTER),  # state, out or null
+]
+_HEADS = [_POINTER, _SIZE]  # sizes, how many
+_SEGMENTS = [_POINTER, _SIZE]
+_WEIGHTS = [_POINTER, _POINTER, _POINTER, _SIZE]  # input, weight, bias, width of the input
+_INDEXED = [_POINTER, _POINTER]  # logits of distinct rows, which of them each row is
+_CELLS = [_POINTER, _INT]  # integers, bytes of each
+
+_TABLES = [*_WEIGHTS, *_INDEXED, *_HEADS, *_SEGMENTS, _INT, _REAL, _SEED, *_CELLS, _INT]
+_FOLLOW = [*_WEIGHTS, *_HEADS, *_SEGMENTS, _POINTER, _POINTER, _POINTER, _INT]
+_ADJOINT = [*_CELLS, *_HEADS, *_SEGMENTS, _POINTER, _POINTER, _POINTER, _INT]
+_SURROGATE = [
+    *(*_WEIGHTS, *_INDEXED, *_HEADS, *_SEGMENTS, _POINTER, *_CELLS, _INT, _REAL, _SEED),
+    *(_POINTER, _POINTER, _POINTER, _POINTER, _INT),  # lambda, gradients of input, weight, bias, threads
+]
+_FOLD = [_POINTER, _SIZE, _POINTER, _SIZE, *_HEADS, _POINTER]
+_UNFOLD = [_POINTER, _POINTER, _SIZE, _POINTER, _SIZE, *_HEADS, _POINTER, _POINTER]
+_GAINS = [_POINTER, _POINTER, _SIZE, _SIZE, *_SEGMENTS, _POINTER, _INT]
+_SPEAK = [_POINTER, _SIZE, _POINTER, _POINTER, _SIZE, *_HEADS, _POINTER, _SIZE, _POINTER]
+_READ = [_POINTER, _POINTER, _SIZE, *_HEADS, *_CELLS, _SIZE, _POINTER, _INT]
+_COLLECT = [_POINTER, _SIZE, *_HEADS, *_CELLS, _SIZE, _POINTER, _INT]
+
+SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
+    "detent_run_words": (c_int64, _RUN_WORDS),
+    "detent_register_features": (c_int, []),
+    "detent_interpret": (c_int64, _INTERPRET),
+    "detent_gumbel": (None, [*_SEGMENTS, _SIZE, _SEED, _POINTER]),
+    "detent_prefix": (c_int64, [*_CELLS, _SIZE, _SIZE, *_HEADS, _POINTER, _INT]),
+    "detent_track": (c_int64, [*_CELLS, _POINTER, *_HEADS, *_SEGMENTS, _POINTER, _POINTER, _POINTER, _INT]),
+    **{f"detent_tables_{real}": (c_int64, _TABLES) for real in ("f32", "f64")},
+    **{f"detent_logits_{real}": (None, [*_WEIGHTS, _SIZE, _SIZE, _POINTER, _INT]) for real in ("f32", "f64")},
+    **{f"detent_follow_{real}": (c_int64, _FOLLOW) for real in ("f32", "f64")},
+    **{f"detent_adjoint_{real}": (c_int64, _ADJOINT) for real in ("f32", "f64")},
+    **{f"detent_surrogate_{real}": (c_int64, _SURROGATE) for real in ("f32", "f64")},
+    **{f"detent_gains_{real}": (None, _GAINS) for real in ("f32", "f64")},
+    **{f"detent_unfold_{real}": (None, _UNFOLD) for real in ("f32", "f64")},
+    **{f"detent_fold_{real}": (None, _FOLD) for real in ("f32", "f64")},
+    **{f"detent_speak_{real}": (None, _SPEAK) for real in ("f32", "f64")},
+    **{f"detent_read_{real}": (c_int64, _READ) for real in ("f32", "f64")},
+    **{f"detent_collect_{real}": (c_int64, _COLLECT) for real in ("f32", "f64")},
+}
+
+
+_REMEDY = "install a C++17 compiler (g++ or clang++), then install detent again"
+
+
+@cache
+def _load() -> ctypes.CDLL | str:
+    """The library, or one sentence saying why there is none."""
+    if os.environ.get("DETENT_NATIVE") == "0":
+        return "the compiled kernels are switched off by DETENT_NATIVE=0; unset it"
+    found = sorted(path for end in ("so", "pyd", "dylib") for path in Path(__file__).parent.glob(f"_kernels*.{end}"))
+    if not found:
+        return f"the compiled kernels were not built; {_REMEDY}"
+    try:
+        loaded = ctypes.CDLL(str(found[-1]))
+        for name, (result, arguments) in SIGNATURES.items():
+            function = getattr(loaded, name)
+            function.restype, function.argtypes = result, arguments
+    except (OSError, AttributeError) as error:
+        return f"the compiled kernels could not be loaded ({error}); {_REMEDY}"
+    return loaded
+
+
+def why_not() -> str | None:
+    """None when the compiled kernels are there, else the reason and the remedy."""
+    loaded = _load()
+    return loaded if isinstance(loaded, str) else None
+
+
+def available() -> bool:
+    return why_not() is None
+
+
+def library() -> ctypes.CDLL:
+    """The shared library with its signatures declared."""
+    loaded = _load()
+    if isinstance(loaded, str):
+        raise BackendUnavailable(loaded[0].upper() + loaded[1:] + ".")
+    return loaded
+
+
+def _default_threads() -> int:
+    asked = os.environ.get("DETENT_THREADS", "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_threads = _default_threads()
+
+
+def threads() -> int:
+    """How many threads a kernel may use: DETENT_THREADS, or every core this process may run on."""
+    return _threads
+
+
+def set_threads(count: int) -> int:
+    """Let kernels use `count` threads from now on; returns what it was. Results do not depend on it."""
+    global _threads
+    if count < 1:
+        raise InvalidConfig(f"kernels need at least one thread; got {count}.")
+    before, _threads = _threads, int(count)
+    return before
+
+
+def main() -> None:
+    """`python -m detent.native`: one line saying whether the compiled kernels are there."""
+    reason = why_not()
+    if reason is None:
+        print(f"detent: compiled kernels ready, {threads()} threads.")
+    else:
+        print(f"detent: everything works, but scans and machine runs are 10 to 100 times slower: {reason}.")
+
+
+if __name__ == "__main__":
+    main()

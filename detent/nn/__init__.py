@@ -1,0 +1,19 @@
+"""Layers: what has parameters."""
+
+from typing import TYPE_CHECKING
+
+from detent._lazy import lazy
+
+if TYPE_CHECKING:
+    from detent.nn.aussm import AUSSM as AUSSM
+    from detent.nn.backbone import Backbone as Backbone
+    from detent.nn.backbone import State as State
+    from detent.nn.bmru import BMRU as BMRU
+    from detent.nn.bmru import CMRU as CMRU
+    from detent.nn.conv import CausalConvolution as CausalConvolution
+    from detent.nn.mamba import MambaMinus as MambaMinus
+    from detent.nn.mlp import GatedMLP as GatedMLP
+    from detent.nn.nfsm import NFSM as NFSM
+    from detent.nn.pdssm import PDSSM as PDSSM
+
+__all__ = lazy(__name__)

@@ -1,0 +1,219 @@
+"""Memory recurrent units, whose every step is a table: the bistable BMRU and the counting CMRU.
+
+    BMRU   h <- z s alpha + (1 - z) h                       2 levels, -alpha and alpha
+    CMRU   h <- h + z s alpha, held in [-k alpha, k alpha]  2 k + 1 levels
+
+with z and s as in `held`. No step of a BMRU swaps its two levels, which is why a layer of them holds flip-flops but no
+parity. De Geeter et al. 2026; Brandoit et al. 2026, with h added in full and a barrier at each end, so that the levels
+are finitely many and every step is a shift that stops at the barriers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from detent.errors import InvalidConfig, InvalidInput
+from detent.nn.init import fan_in_
+from detent.nn.inputs import Rows, check_call, check_lengths, steps_below
+from detent.nn.recurrent import Recurrent, Streams, at_least
+from detent.ops import interface as backends
+from detent.ops.memory_units import hold, levels_of, push_tables, values
+from detent.ops.ordered import ordered_linear
+from detent.ops.tables import check_states, identity
+
+# -- Memory units on the scan over tables: what the BMRU and the CMRU have in common.
+
+
+class Memory(Recurrent):
+    """Units that hold a level until the input pushes them."""
+
+    heads: tuple[int, ...]
+    home: tuple[int, ...]
+
+    def build(self, levels: int, start: int, backend: str, generator: torch.Generator | None) -> None:
+        width, units = self.config.width, self.config.units
+        self.backend, self.levels, self.start = backends.resolve(backend), levels, start
+        self.heads, self.home = (levels,) * units, (start,) * units
+        self.push, self.threshold = nn.Linear(width, units), nn.Linear(width, units)
+        self.log_alpha = nn.Parameter(torch.empty(units))
+        self.leave = nn.Linear(units, width)
+        self.reset_parameters(generator)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """alpha = 1; linear maps as in the NFSM."""
+        for linear in (self.push, self.threshold, self.leave):
+            fan_in_(linear, generator)
+        nn.init.zeros_(self.log_alpha)
+
+    def initial_state(self, batch: int) -> Tensor:
+        """B d integers: the level of every unit."""
+        return torch.full((batch, self.config.units), self.start, device=self.log_alpha.device)
+
+    def forward(
+        self, x: Rows, state: Tensor | None = None, *, lengths: Tensor | None = None,
+        cu_seqlens: Tensor | None = None, resets: Tensor | None = None, carry_gradient: bool = False,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """As for the NFSM: the state is B d integers, and continuing is bit for bit one long call.
+
+        With `carry_gradient` the state comes as what the levels are worth (-1 and 1, or -k .. k), which carries the
+        gradient to the next call; that takes it as `state`.
+        """
+        y, worth = super().forward(x, state, lengths=lengths, cu_seqlens=cu_seqlens, resets=resets)
+        return y, worth if carry_gradient else levels_of(worth, self.levels)
+
+    def step(self, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """One step of streaming, B m -> (B m, B d)."""
+        y, worth = super().step(x, state)
+        return y, levels_of(worth, self.levels)
+
+    def streams(self, rows: Tensor) -> Streams:
+        """(z, s)."""
+        push, threshold = (self._linear(linear, rows) for linear in (self.push, self.threshold))
+        over = push.abs() - threshold.abs()
+        if not torch.compiler.is_compiling() and not bool(torch.isfinite(over).all()):
+            raise InvalidInput("a push or a threshold is NaN or infinite: look at the input and the weights.")
+        return _straight_through((over > 0).to(over.dtype), over), _straight_through(torch.sign(push), push)
+
+    def advance(self, streams: Streams, h: Tensor) -> Tensor:
+        z, s = streams
+        if self.levels == 2:
+            return z * s + (1 - z) * h
+        return (h + z * s).clamp(-(self.levels // 2), self.levels // 2)
+
+    def read(self, streams: Streams, h: Tensor) -> Tensor:
+        return h
+
+    def scan(
+        self, streams: Streams, h: Tensor, taken: Tensor | None, resets: Tensor | None
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        z, s = streams
+        if taken is not None:
+            z = torch.where(taken[..., None], z, 0)
+            resets = None if resets is None else resets & taken
+        path, _ = hold(z, s, h, resets, self.levels, self.start, self.backend)
+        return path, path[:, -1] if path.shape[1] else h
+
+    def finish(self, streams: Streams, read: Tensor) -> Tensor:
+        return self._linear(self.leave, self.log_alpha.exp() * read)
+
+    @torch.no_grad()
+    def tables(
+        self, x: Tensor, *, lengths: Tensor | None = None, resets: Tensor | None = None
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """What each step does, one array per unit (B L n): entry k is where level k goes."""
+        rows, _ = check_call(self.config.width, x, lengths, None, resets)
+        check_lengths(lengths, rows.shape)
+        z, s = self.streams(self._real(rows))
+        made = push_tables(z * s, self.levels).long()
+        if resets is not None:
+            made = torch.where(resets[..., None, None], made[..., self.start, None], made)
+        if lengths is not None:
+            own = steps_below(lengths, rows.shape[1])
+            made = torch.where(own[..., None, None], made, identity((self.levels,), device=made.device))
+        return made.unbind(2)
+
+    def _linear(self, linear: nn.Linear, rows: Tensor) -> Tensor:
+        """On `reference` and `cpu`, the same bits for a row whatever stands beside it, so that a step is the scan's."""
+        flat = rows.reshape(rows.shape[:-1].numel(), rows.shape[-1])
+        made = ordered_linear(flat, linear.weight, linear.bias, self.backend)
+        return made.view(*rows.shape[:-1], linear.out_features)
+
+    def _start(self, state: Tensor | None, batch: int) -> Tensor:
+        """What the levels are worth, B d."""
+        dtype = self.log_alpha.dtype
+        if state is None:
+            return values(self.initial_state(batch), self.levels, dtype)
+        worth = state.to(dtype) if state.is_floating_point() else values(state, self.levels, dtype)
+        if not torch.compiler.is_compiling():
+            levels = levels_of(worth, self.levels)
+            check_states(levels, self.heads, batch)
+            if not torch.equal(values(levels, self.levels, dtype), worth):
+                raise InvalidInput("a state of floating point holds what levels are worth; some entry is between two.")
+        return worth
+
+    def extra_repr(self) -> str:
+        return f"levels={self.levels}, backend={self.backend!r}"
+
+
+def _straight_through(hard: Tensor, soft: Tensor) -> Tensor:
+    """The value of `hard`, to the bit, with the gradient of `soft`."""
+    return hard + (soft - soft.detach())
+
+
+class BMRU(Memory):
+    """Bistable units: every step sets a unit low, sets it high, or keeps it.
+
+    >>> layer = BMRU(width=16, units=8)
+    >>> y, state = layer(torch.randn(2, 100, 16))
+    >>> y.shape, state.shape
+    (torch.Size([2, 100, 16]), torch.Size([2, 8]))
+    """
+
+    @dataclass(frozen=True, kw_only=True, slots=True)
+    class Config:
+        width: int
+        """m, of the input and the output."""
+        units: int
+        """d, units that hold one of two levels each."""
+        start: int = 0
+        """The level before the first step: 0 for -alpha, 1 for alpha."""
+        chunk: int = 0
+        """Steps computed at a time, and computed again for the gradient (0: all)."""
+
+        def __post_init__(self) -> None:
+            at_least(1, width=self.width, units=self.units)
+            at_least(0, chunk=self.chunk)
+            _check_start(self.start, 2)
+
+    def __init__(
+        self, width: int, units: int, *, start: int = 0, chunk: int = 0, backend: str = "auto",
+        generator: torch.Generator | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.config = BMRU.Config(width=width, units=units, start=start, chunk=chunk)
+        self.build(2, start, backend, generator)
+
+
+class CMRU(Memory):
+    """Counting units: every step moves a unit one level up, one level down, or not at all, up to a barrier.
+
+    >>> layer = CMRU(width=16, units=8, reach=3)
+    >>> layer.heads
+    (7, 7, 7, 7, 7, 7, 7, 7)
+    """
+
+    @dataclass(frozen=True, kw_only=True, slots=True)
+    class Config:
+        width: int
+        """m, of the input and the output."""
+        units: int
+        """d, units that hold one of 2 k + 1 levels each."""
+        reach: int = 1
+        """k, levels from the middle to a barrier."""
+        start: int | None = None
+        """The level before the first step, 0 .. 2 k; by default the middle, k."""
+        chunk: int = 0
+        """Steps computed at a time, and computed again for the gradient (0: all)."""
+
+        def __post_init__(self) -> None:
+            at_least(1, width=self.width, units=self.units, reach=self.reach)
+            at_least(0, chunk=self.chunk)
+            if self.reach > 1023:
+                raise InvalidConfig(f"reach must be at most 1023, which float16 can count; got {self.reach}.")
+            _check_start(self.reach if self.start is None else self.start, 2 * self.reach + 1)
+
+    def __init__(
+        self, width: int, units: int, reach: int = 1, *, start: int | None = None, chunk: int = 0,
+        backend: str = "auto", generator: torch.Generator | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.config = CMRU.Config(width=width, units=units, reach=reach, start=start, chunk=chunk)
+        self.build(2 * reach + 1, reach if start is None else start, backend, generator)
+
+
+def _check_start(start: int, levels: int) -> None:
+    if not 0 <= start < levels:
+        raise InvalidConfig(f"start is a level between 0 and {levels - 1}; got {start}.")

@@ -1,0 +1,138 @@
+"""What a recurrent layer accepts, and the sentences for what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from detent.errors import InvalidInput
+from detent.ops.segments import LENGTH, ROW, lay_out
+from detent.ops.tables import offsets
+
+# -- Sequences of different lengths: which steps are a sequence's own, and packed ones laid side by side.
+
+
+def check_lengths(lengths: Tensor | None, shape: Sequence[int]) -> None:
+    """Refuse lengths that the B L rows given do not have."""
+    if lengths is not None and not torch.compiler.is_compiling():
+        _segments(shape, lengths, None)
+
+
+def check_index(index: Tensor, distinct: int) -> Tensor:
+    """The index as int64, or a refusal where it names a row that is not there."""
+    if not torch.compiler.is_compiling():
+        wrong = (index < 0) | (index >= distinct)
+        if bool(wrong.any()):
+            place = wrong.nonzero()[0].tolist()
+            raise InvalidInput(
+                f"index{place} is {int(index[tuple(place)])}, but there are {distinct} distinct rows "
+                f"(0..{distinct - 1})."
+            )
+    return index.long()
+
+
+def steps_below(lengths: Tensor, room: int) -> Tensor:
+    """B room: whether a step is one of the sequence's own."""
+    return torch.arange(room, device=lengths.device) < lengths[:, None]
+
+
+def side_by_side(boundaries: Tensor, rows: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """(row of every step: B T, whether it is one of the sequence's own), for sequences packed back to back."""
+    segments = _segments((rows,), None, boundaries).to(device)
+    longest = int(segments[:, LENGTH].max()) if len(segments) else 0
+    taken = steps_below(segments[:, LENGTH], longest)
+    return torch.where(taken, segments[:, ROW, None] + torch.arange(longest, device=device), 0), taken
+
+
+def beside(mask: Tensor, state: Tensor) -> Tensor:
+    """B -> B 1 ..., to stand beside a state."""
+    return mask.view(-1, *(1,) * (state.ndim - 1))
+
+
+def _segments(shape: Sequence[int], lengths: Tensor | None, boundaries: Tensor | None) -> Tensor:
+    batch = len(boundaries) - 1 if boundaries is not None else shape[0]
+    nowhere = torch.zeros(batch, 1, dtype=torch.int64)
+    return lay_out(shape, nowhere, (1,), lengths, boundaries, None, (0,)).segments
+
+
+Rows = Tensor | tuple[Tensor, Tensor]
+"""B L m, or (distinct rows: R m, which of them stands where: B L)."""
+
+
+def check_call(
+    width: int, x: Rows, lengths: Tensor | None, cu_seqlens: Tensor | None, resets: Tensor | None
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    """(rows, index or None), or a refusal that says what came, what was wanted and the way out."""
+    rows, index = x if isinstance(x, tuple) else (x, None)
+    packed = cu_seqlens is not None
+    if not rows.is_floating_point():
+        raise InvalidInput(f"the input holds floating-point numbers; got {rows.dtype}: embed tokens first.")
+    if rows.shape[-1:] != (width,):
+        raise InvalidInput(f"the input has width {width} in its last dimension; got shape {tuple(rows.shape)}.")
+    if index is not None:
+        _check_index(rows, index, packed)
+    elif rows.ndim != (2 if packed else 3):
+        wanted = f"(N, {width}) with cu_seqlens" if packed else f"(B, L, {width})"
+        raise InvalidInput(f"the input has shape {wanted}; got {tuple(rows.shape)}.")
+    shape = rows.shape[:-1] if index is None else index.shape
+    if packed and lengths is not None:
+        raise InvalidInput("lengths are for padded batches and cu_seqlens for packed ones; give one of the two.")
+    _check_integers("lengths", lengths, (shape[0],))
+    if cu_seqlens is not None and (cu_seqlens.ndim != 1 or len(cu_seqlens) < 1 or _is_not_integer(cu_seqlens)):
+        raise InvalidInput(
+            "cu_seqlens is one row of integers, 0 first and the number of rows last; "
+            f"got {cu_seqlens.dtype} of shape {tuple(cu_seqlens.shape)}."
+        )
+    if resets is not None and (resets.dtype != torch.bool or resets.shape != shape):
+        raise InvalidInput(
+            f"resets are booleans of shape {tuple(shape)}; got {resets.dtype} of shape {tuple(resets.shape)}."
+        )
+    return rows, index
+
+
+def start_of(
+    state: Tensor | None, heads: Sequence[int], home: Sequence[int], batch: int, like: Tensor
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    """(indices to begin with: B r, one-hot rows that carry a gradient: B S, or None)."""
+    if state is None:
+        return torch.tensor(home, device=like.device).expand(batch, -1).contiguous(), None
+    if not state.is_floating_point():
+        if state.shape != (batch, len(heads)):
+            raise InvalidInput(
+                f"a state has one index per sequence and head: wanted shape ({batch}, {len(heads)}); "
+                f"got {tuple(state.shape)}."
+            )
+        return state, None
+    if state.shape != (batch, sum(heads)):
+        raise InvalidInput(
+            f"a state is integers of shape ({batch}, {len(heads)}), or one-hot rows of shape ({batch}, {sum(heads)}); "
+            f"got {state.dtype} of shape {tuple(state.shape)}."
+        )
+    return indices_of(state, heads), state.to(like.dtype)
+
+
+def indices_of(one_hot: Tensor, heads: Sequence[int]) -> Tensor:
+    """B S -> B r: the index of every head."""
+    parts = [one_hot[:, at : at + d].argmax(-1) for d, at in zip(heads, offsets(tuple(heads)), strict=True)]
+    return torch.stack(parts, dim=1)
+
+
+def _is_not_integer(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool
+
+
+def _check_integers(name: str, tensor: Tensor | None, shape: tuple[int, ...]) -> None:
+    if tensor is not None and (_is_not_integer(tensor) or tuple(tensor.shape) != shape):
+        raise InvalidInput(f"{name} are integers of shape {shape}; got {tensor.dtype} of shape {tuple(tensor.shape)}.")
+
+
+def _check_index(rows: Tensor, index: Tensor, packed: bool) -> None:
+    if rows.ndim != 2:
+        raise InvalidInput(f"with an index, the rows have shape (R, m); got {tuple(rows.shape)}.")
+    if _is_not_integer(index) or index.ndim != (1 if packed else 2):
+        wanted = "(N,)" if packed else "(B, L)"
+        raise InvalidInput(
+            f"the index holds integers of shape {wanted}; got {index.dtype} of shape {tuple(index.shape)}."
+        )

@@ -1,0 +1,220 @@
+"""The neural finite-state machine: a recurrent layer whose every step is an exact transition table.
+
+    B  batch     L  length     m  width     r  heads     d  indices of a head     S  the sum of the ds
+
+Each head holds one of d indices. An affine map of the input gives d x d logits; the arg max of column k says where
+index k goes. Tables compose by gathers, so a scan over them is exact. Each index owns a value vector; those of all
+heads are concatenated and projected back to the width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from detent.errors import InvalidConfig, InvalidInput
+from detent.nn.init import fan_in_, truncated_
+from detent.nn.inputs import Rows, check_call, indices_of, start_of
+from detent.nn.pretrained import Folder
+from detent.ops import interface as backends
+from detent.ops import nfsm_op as tracking
+from detent.ops.nfsm_op import folded
+from detent.ops.segments import Source, of_batch
+from detent.ops.tables import entry_offsets, identity, offsets, one_hot
+from detent.ops.torch_kernels import blas_logits
+
+
+class NFSM(Folder, nn.Module):
+    """A block of heads that read the same input and move independently.
+
+    >>> layer = NFSM(width=16, heads=(4, 3))
+    >>> y, state = layer(torch.randn(2, 100, 16))
+    >>> y.shape, state.shape
+    (torch.Size([2, 100, 16]), torch.Size([2, 2]))
+
+    In training mode tables are sampled (Gumbel noise at `temperature`) and the gradient is the straight-through
+    estimator's; in evaluation mode they are the arg max of the logits, the lowest index on a tie.
+    """
+
+    @dataclass(frozen=True, kw_only=True, slots=True)
+    class Config:
+        width: int
+        """m, of the input and the output."""
+        heads: tuple[int, ...]
+        """Indices of each head."""
+        value_width: int | None = None
+        """Width of an index's value vector; by default width / heads, rounded up."""
+        temperature: float = 0.5
+        """Logits are divided by this before noise is added in training."""
+        dictionary: int | None = None
+        """If given, the logits are mixtures of this many learned logit matrices, with weights affine in the input."""
+        start: tuple[int, ...] | None = None
+        """Index of each head before the first step; zeros by default."""
+        chunk: int = 0
+        """In training, steps of a sequence whose tables are held at a time (0: all, and no recomputation)."""
+
+        def __post_init__(self) -> None:
+            if not self.heads or not 1 <= min(self.heads) <= max(self.heads) <= 32768:
+                raise InvalidConfig(f"heads are one or more sizes between 1 and 32768 indices; got {self.heads}.")
+            for name in ("width", "value_width", "dictionary"):
+                value = getattr(self, name)
+                if value is not None and value < 1:
+                    raise InvalidConfig(f"{name} must be at least 1; got {value}.")
+            if not 0 < self.temperature < float("inf"):
+                raise InvalidConfig(f"temperature must be positive and finite; got {self.temperature}.")
+            if self.chunk < 0:
+                raise InvalidConfig(f"chunk must be 0 (no chunks) or a number of steps; got {self.chunk}.")
+            start = self.start if self.start is not None else (0,) * len(self.heads)
+            if len(start) != len(self.heads) or any(not 0 <= k < d for k, d in zip(start, self.heads, strict=True)):
+                raise InvalidConfig(f"start has one index per head of {self.heads}; got {self.start}.")
+
+    def __init__(
+        self, width: int, heads: Sequence[int], *, value_width: int | None = None, temperature: float = 0.5,
+        dictionary: int | None = None, start: Sequence[int] | None = None, chunk: int = 0, backend: str = "auto",
+        generator: torch.Generator | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.config = NFSM.Config(
+            width=width, heads=tuple(int(d) for d in heads), value_width=value_width, temperature=temperature,
+            dictionary=dictionary, start=None if start is None else tuple(start), chunk=chunk,
+        )  # fmt: skip
+        self.backend = backends.resolve(backend)
+        self.heads = self.config.heads
+        self.home = self.config.start or (0,) * len(self.heads)
+        entries = sum(d * d for d in self.heads)
+        self.value_width = value_width or -(-width // len(self.heads))
+        self.mixture = nn.Linear(width, dictionary) if dictionary else None
+        # row k * d + j of a head scores its move from index k to index j
+        self.weight = nn.Parameter(torch.empty(entries, dictionary or width))
+        self.bias = nn.Parameter(torch.empty(entries))
+        self.values = nn.Parameter(torch.empty(sum(self.heads), self.value_width))
+        self.projection = nn.Linear(self.value_width * len(self.heads), width)
+        self.reset_parameters(generator)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Truncated normal weights of variance 1 / fan-in, zero biases, unit-variance value vectors."""
+        linears = [self.projection] + ([self.mixture] if self.mixture is not None else [])
+        truncated_(self.weight, generator)
+        nn.init.zeros_(self.bias)
+        for linear in linears:
+            fan_in_(linear, generator)
+        nn.init.normal_(self.values, generator=generator)
+
+    def forward(
+        self, x: Rows, state: Tensor | None = None, *, lengths: Tensor | None = None,
+        cu_seqlens: Tensor | None = None, resets: Tensor | None = None, seed: int | Tensor | None = None,
+        carry_gradient: bool = False,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """(y, state): the read-out after every step, and the index of every head after the last.
+
+        - `x`: B L m, or `(rows, index)` with R distinct rows (R m) and which of them stands where (B L).
+        - `state`: B r integers, from an earlier call; continuing is bit for bit one long call.
+        - `lengths`: B; steps beyond a sequence's length are identity tables and hold its state.
+        - `cu_seqlens`: boundaries of sequences packed into x of N m; states have one row per sequence.
+        - `resets`: B L booleans; a step at which an episode begins is a constant table.
+        - `seed`: names the noise of a training pass; drawn from torch's default generator if not given.
+        - `carry_gradient`: return the state as one-hot rows (B S) that carry the gradient to the next call,
+          which takes them as `state`.
+        """
+        rows, index = check_call(self.config.width, x, lengths, cu_seqlens, resets)
+        batch = len(cu_seqlens) - 1 if cu_seqlens is not None else (rows if index is None else index).shape[0]
+        with torch.autocast(rows.device.type, enabled=False):  # an arg max of half-precision logits is full of ties
+            moves = self._source(rows), self._real(self.weight), self._real(self.bias)
+            words = self._real(self.values), self._real(self.projection.weight), self._real(self.projection.bias)
+            start, carry = start_of(state, self.heads, self.home, batch, moves[0])
+            where = index, start, lengths, cu_seqlens, resets
+            learned = (*moves, *words, *(() if carry is None else (carry,)))
+            if self.training or (torch.is_grad_enabled() and any(part.requires_grad for part in learned)):
+                vectors = folded(*words[:2], self.heads, self.backend)
+                y, _, last, _ = tracking.sampled(
+                    *moves, vectors, words[2], carry, *where, self._seed(seed), self.heads, self.home,
+                    self.config.temperature, self.training, self.backend, self.config.chunk,
+                )  # fmt: skip
+                final = last if carry_gradient else indices_of(last, self.heads)
+            else:
+                y, _, at = tracking.follow(
+                    *moves, *words, *where, self.heads, self.home, self.backend, self.config.chunk
+                )  # fmt: skip
+                final = one_hot(at, self.heads, y.dtype) if carry_gradient else at
+        return y.to(rows.dtype), final
+
+    def step(self, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """One step of streaming, B m -> (B m, B r): only the columns the states are in are computed."""
+        if x.ndim != 2 or x.shape[1] != self.config.width or not x.is_floating_point():
+            raise InvalidInput(
+                f"a step takes one row per sequence, floating point of shape (B, {self.config.width}); "
+                f"got {x.dtype} of shape {tuple(x.shape)}."
+            )
+        if self.training or torch.is_grad_enabled() or torch.compiler.is_compiling():
+            y, state = self(x[:, None], state)
+            return y[:, 0], state
+        start, _ = start_of(state, self.heads, self.home, x.shape[0], x)
+        kernels = backends.stages(self.backend)
+        source = Source(self._source(x).contiguous(), self._real(self.weight), self._real(self.bias))
+        states = torch.empty(x.shape[0], len(self.heads), dtype=torch.int64, device=x.device)
+        final = kernels.follow(source, of_batch(x.shape[0], 1), start, states, self.heads)
+        words = self._real(self.values), self._real(self.projection.weight), self._real(self.projection.bias)
+        return kernels.speak(*words, states, self.heads).to(x.dtype), final
+
+    def logits(self, x: Tensor) -> tuple[Tensor, ...]:
+        """One array per head, ... d d: entry [j, k] scores the move from index k to index j."""
+        source = self._source(x.reshape(x.shape[:-1].numel(), x.shape[-1])).contiguous()
+        flat = backends.stages(self.backend).logits(source, self._real(self.weight), self._real(self.bias))
+        return tuple(
+            flat[:, at : at + d * d].view(*x.shape[:-1], d, d).transpose(-1, -2)
+            for d, at in zip(self.heads, entry_offsets(self.heads), strict=True)
+        )
+
+    @torch.no_grad()
+    def tables(
+        self, x: Tensor, *, lengths: Tensor | None = None, resets: Tensor | None = None
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        """What each step does in evaluation, one array per head (B L d): entry k is where index k goes."""
+        rows, _ = check_call(self.config.width, x, lengths, None, resets)
+        B, L = rows.shape[:2]
+        source = Source(
+            self._source(rows.reshape(B * L, self.config.width)).contiguous(),
+            self._real(self.weight),
+            self._real(self.bias),
+        )
+        made = (
+            backends.stages(self.backend)
+            .tables(source, of_batch(B, L), self.heads, None)
+            .long()
+            .view(B, L, sum(self.heads))
+        )
+        parts = []
+        for d, at, home in zip(self.heads, offsets(self.heads), self.home, strict=True):
+            table = made[..., at : at + d]
+            if resets is not None:
+                table = torch.where(resets[..., None], table[..., home, None].expand_as(table), table)
+            if lengths is not None:
+                read = torch.arange(L, device=x.device) < lengths[:, None]
+                table = torch.where(read[..., None], table, identity((d,), device=x.device))
+            parts.append(table)
+        return tuple(parts)
+
+    def _source(self, rows: Tensor) -> Tensor:
+        """What the logits are an affine map of: the input, or the mixture weights of the dictionary."""
+        rows = self._real(rows)
+        if self.mixture is None:
+            return rows
+        weight, bias = self._real(self.mixture.weight), self._real(self.mixture.bias)
+        flat = rows.reshape(rows.shape[:-1].numel(), rows.shape[-1])
+        return blas_logits(flat, weight, bias).view(*rows.shape[:-1], len(bias))
+
+    def _real(self, tensor: Tensor) -> Tensor:
+        """In the type that logits are computed in: float64 if the weights are, else float32."""
+        wanted = torch.float64 if self.weight.dtype == torch.float64 else torch.float32
+        return tensor if tensor.dtype == wanted else tensor.to(wanted)
+
+    def _seed(self, seed: int | Tensor | None) -> Tensor:
+        if seed is None:
+            return torch.randint(-(2**63), 2**63 - 1, ())
+        return torch.as_tensor(seed, dtype=torch.int64)
+
+    def extra_repr(self) -> str:
+        return f"width={self.config.width}, heads={self.heads}, backend={self.backend!r}"

@@ -1,0 +1,158 @@
+"""A layer's recurrence in blocks that fit a processor's cache, as one PyTorch operator with its own gradient.
+
+    B  sequences     L  length     R, T  rows and steps of a block
+
+What a recurrence reads at every step comes as streams, B L f each; what it shares over all steps as parameters. The
+matrices and states of single steps, far larger than the streams, exist for one block (and thread) at a time; of the
+states only those at block borders are kept, and the backward pass computes the rest again. A kernel (one of KERNELS)
+runs one block and pulls gradients back through it; steps whose streams are zero leave its state as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from detent.ops.affine import aussm, mamba, pdssm
+from detent.ops.affine.scan import STEPS
+from detent.ops.affine.workspace import Room, together
+
+CACHED, PARALLEL = 1 << 20, 1 << 26
+"""Numbers of a block on a CPU, where they should stay near a core, and on a device that wants many at once."""
+LEAST = 1 << 18
+"""Numbers below which a block is not worth a turn of its own."""
+CREWS = 8
+"""Groups of rows that can be worked on at the same time, if there are so many rows."""
+
+
+class Kernel(Protocol):
+    """One block of one recurrence: streams R T f, start R ..."""
+
+    def sizes(self, start: Tensor) -> tuple[int, int]:
+        """(numbers of a state, width of the output)."""
+
+    def forward(
+        self, streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, room: Room
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """(output R T o, last state R ...)."""
+
+    def backward(
+        self, streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, gain: Tensor, last: Tensor, room: Room
+    ) -> tuple[list[Tensor], list[Tensor], Tensor]:  # fmt: skip
+        """Gradients of the streams, the parameters and the start, from those of the output and the last state."""
+
+
+KERNELS: dict[str, Kernel] = {"mamba": mamba, "aussm": aussm, "pdssm": pdssm}
+
+
+def block(B: int, L: int, numbers: int, device: torch.device) -> tuple[int, int]:
+    """(rows, steps) of a block, for states of so many numbers; the same however many threads there are."""
+    lanes = max(16, (CACHED if device.type == "cpu" else PARALLEL) // (STEPS * numbers))
+    most = max(1, -(-L // STEPS))
+    fair = max(-(-B // CREWS), LEAST // (STEPS * most * numbers)) if device.type == "cpu" else B
+    rows = max(1, min(B, fair, lanes // min(4, most)))
+    return rows, STEPS * min(max(1, lanes // rows), most)
+
+
+def _pieces(count: int, size: int) -> list[slice]:
+    return [slice(at, min(at + size, count)) for at in range(0, count, size)]
+
+
+def _recur(
+    kernel: str, streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, keep: bool
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    run = KERNELS[kernel]
+    B, L = streams[0].shape[:2]
+    numbers, width = run.sizes(start)
+    R, T = block(B, L, numbers, start.device)
+    output = start.new_empty(B, L, width)
+    borders = start.new_empty(-(-L // T) if keep else 0, *start.shape)
+    last = start.clone()
+
+    def go(rows: slice, room: Room) -> None:
+        h = start[rows]
+        for border, steps in enumerate(_pieces(L, T)):
+            if keep:
+                borders[border, rows] = h
+            output[rows, steps], h = run.forward([x[rows, steps] for x in streams], shared, h, room)
+        last[rows] = h
+
+    together(go, _pieces(B, R), lambda: Room(start))
+    return output, last, borders
+
+
+recur = torch.library.custom_op("detent::recur", _recur, mutates_args=())
+
+
+@recur.register_fake
+def _(
+    kernel: str, streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, keep: bool
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    B, L = streams[0].shape[:2]
+    numbers, width = KERNELS[kernel].sizes(start)
+    _, T = block(B, L, numbers, start.device)
+    return (
+        start.new_empty(B, L, width),
+        start.new_empty(start.shape),
+        start.new_empty(-(-L // T) if keep else 0, *start.shape),
+    )
+
+
+def _pull_back(
+    kernel: str, streams: Sequence[Tensor], shared: Sequence[Tensor], borders: Tensor, gain: Tensor, last: Tensor
+) -> list[Tensor]:  # fmt: skip
+    """Gradients of the streams, of the parameters, and of the start."""
+    run = KERNELS[kernel]
+    B, L = streams[0].shape[:2]
+    R, T = block(B, L, run.sizes(last)[0], last.device)
+    of_streams = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in streams]
+    of_shared = [torch.zeros_like(x, memory_format=torch.contiguous_format) for x in shared]
+    of_start = last.clone(memory_format=torch.contiguous_format)
+
+    def go(rows: slice, room: Room) -> list[Tensor]:
+        g, totals = last[rows], [torch.zeros_like(x) for x in of_shared]
+        for border, steps in reversed(list(enumerate(_pieces(L, T)))):
+            here = [x[rows, steps] for x in streams]
+            pulled, summed, g = run.backward(here, shared, borders[border, rows], gain[rows, steps], g, room)
+            for whole, part in zip(of_streams, pulled, strict=True):
+                whole[rows, steps] = part
+            for total, part in zip(totals, summed, strict=True):
+                total += part
+        of_start[rows] = g
+        return totals
+
+    for totals in together(go, _pieces(B, R), lambda: Room(last)):
+        for whole, part in zip(of_shared, totals, strict=True):
+            whole += part
+    return [*of_streams, *of_shared, of_start]
+
+
+pull_back = torch.library.custom_op("detent::recur_backward", _pull_back, mutates_args=())
+
+
+@pull_back.register_fake
+def _(
+    kernel: str, streams: Sequence[Tensor], shared: Sequence[Tensor], borders: Tensor, gain: Tensor, last: Tensor
+) -> list[Tensor]:  # fmt: skip
+    return [x.new_empty(x.shape) for x in (*streams, *shared, last)]
+
+
+def _keep(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.kernel, streams, shared, _, kept = inputs
+    assert kept, "a pass that is to be differentiated keeps its borders"
+    ctx.streams = len(streams)
+    ctx.save_for_backward(*streams, *shared, output[2])
+    ctx.mark_non_differentiable(output[2])
+
+
+def _backward(ctx: Any, gain: Tensor, last: Tensor, _borders: Tensor) -> tuple[Any, ...]:
+    *given, borders = ctx.saved_tensors
+    streams, shared = given[: ctx.streams], given[ctx.streams :]
+    *grown, of_start = pull_back(ctx.kernel, streams, shared, borders, gain, last)
+    return None, grown[: ctx.streams], grown[ctx.streams :], of_start, None
+
+
+recur.register_autograd(_backward, setup_context=_keep)

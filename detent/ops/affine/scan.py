@@ -1,0 +1,208 @@
+"""Scans in log depth: short runs of steps in every chunk at once, then a scan over the chunks.
+
+    K  steps of a chunk     C  chunks     Z  whatever lies innermost in memory
+
+Step k of all chunks is one tensor of shape (..., C, Z), so a sequence is K of them and Python takes K steps, not
+L = K C. Each chunk is first summed up as one affine map; a scan over these (again STEPS at a time) tells the state in
+which every chunk begins; then all chunks run. That reads the steps twice and stores nothing but the states: fewer
+passes over memory than recursive doubling, and the depth is still STEPS times a logarithm of L.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+# -- What the affine step h -> A h + b does and how steps compose, for the classes of matrices that stay in their class.
+
+Step = tuple[Tensor, ...]
+
+
+class Rules(Protocol):
+    """How steps of one class act."""
+
+    def apply(self, step: Step, h: Tensor, drive: Tensor, out: Tensor | None = None) -> Tensor:
+        """A h + drive; `out` may be the drive, never h."""
+
+    def compose(self, first: Step, then: Step) -> Step:
+        """The matrix of `then` times that of `first`."""
+
+
+def times(x: Tensor, y: Tensor, *, pairs: bool) -> Tensor:
+    """The product of two arrays of numbers."""
+    if not pairs:
+        return x * y
+    (re, im), (y_re, y_im) = x.unbind(), y.unbind()
+    product = re * y
+    product_re, product_im = product.unbind()
+    product_re.addcmul_(im, y_im, value=-1)
+    product_im.addcmul_(im, y_re)
+    return product
+
+
+def add_times(drive: Tensor, x: Tensor, y: Tensor, out: Tensor | None, *, pairs: bool) -> Tensor:
+    """drive + x y."""
+    if not pairs:
+        return torch.addcmul(drive, x, y, out=out)
+    (re, im), (y_re, y_im) = x.unbind(), y.unbind()
+    total = torch.addcmul(drive, re, y, out=out)
+    total_re, total_im = total.unbind()
+    total_re.addcmul_(im, y_im, value=-1)
+    total_im.addcmul_(im, y_re)
+    return total
+
+
+def conjugate(x: Tensor, *, pairs: bool) -> Tensor:
+    """The complex conjugate, written out."""
+    return torch.stack([x[0], -x[1]]) if pairs else x.conj().resolve_conj()
+
+
+def paired_product(x: Tensor, y: Tensor) -> Tensor:
+    """The product of numbers whose last dimension is (Re, Im), for the definitions."""
+    return torch.stack(
+        [x[..., 0] * y[..., 0] - x[..., 1] * y[..., 1], x[..., 0] * y[..., 1] + x[..., 1] * y[..., 0]], dim=-1
+    )
+
+
+def unit(ndim: int, like: Tensor, *, pairs: bool) -> Tensor:
+    """One, in a shape of `ndim` dimensions that broadcasts."""
+    one = like.new_ones((1,) * ndim)
+    return torch.cat([one, torch.zeros_like(one)]) if pairs else one
+
+
+class Diagonal:
+    """Steps (a,): every entry on its own."""
+
+    def __init__(self, *, pairs: bool = False) -> None:
+        self.pairs = pairs
+
+    def apply(self, step: Step, h: Tensor, drive: Tensor, out: Tensor | None = None) -> Tensor:
+        return add_times(drive, step[0], h, out, pairs=self.pairs)
+
+    def compose(self, first: Step, then: Step) -> Step:
+        return (times(first[0], then[0], pairs=self.pairs),)
+
+
+class Shuffle:
+    """Steps (table, d), entries in the last dimension; those that meet in one row are summed."""
+
+    def __init__(self, *, pairs: bool = False) -> None:
+        self.pairs = pairs
+
+    def apply(self, step: Step, h: Tensor, drive: Tensor, out: Tensor | None = None) -> Tensor:
+        table, d = step
+        scaled = times(d, h, pairs=self.pairs)
+        total = drive.clone() if out is None else out.copy_(drive)
+        return total.scatter_add_(-1, table.expand_as(scaled), scaled)
+
+    def compose(self, first: Step, then: Step) -> Step:
+        (table, d), (later, scale) = first, then
+        met = scale.gather(-1, table.expand_as(scale))
+        return later.gather(-1, table), times(d, met, pairs=self.pairs)
+
+
+class Pullback:
+    """Steps (table, conjugate of d): h[k] <- conj(d[k]) h[table[k]] + drive[k]."""
+
+    def __init__(self, *, pairs: bool = False) -> None:
+        self.pairs = pairs
+
+    def apply(self, step: Step, h: Tensor, drive: Tensor, out: Tensor | None = None) -> Tensor:
+        table, d = step
+        return add_times(drive, d, h.gather(-1, table.expand_as(h)), out, pairs=self.pairs)
+
+    def compose(self, first: Step, then: Step) -> Step:
+        (inner, scale), (table, d) = first, then
+        met = scale.gather(-1, table.expand_as(scale))
+        return inner.gather(-1, table), times(d, met, pairs=self.pairs)
+
+
+STEPS = 16
+"""Steps taken one after another at every level."""
+
+
+def sweep(
+    rules: Rules, steps: Sequence[Step], drives: Sequence[Tensor], start: Tensor, out: Sequence[Tensor]
+) -> Tensor:  # fmt: skip
+    """h_t = A_t h_{t-1} + b_t from `start` (... Z) on. Writes every state to `out`, which may be the drives.
+
+    Returns the last state, ... Z.
+    """
+    h = _begin(rules, *_summary(rules, steps, drives), start)
+    for step, drive, place in zip(steps, drives, out, strict=True):
+        h = rules.apply(step, h, drive, place)
+    return h.select(-2, -1).clone()
+
+
+def sweep_back(
+    rules: Rules, steps: Sequence[Step], gains: Sequence[Tensor], last: Tensor, identity: Step, out: Sequence[Tensor]
+) -> None:  # fmt: skip
+    """lambda_t = g_t + A_{t+1}^H lambda_{t+1}, with `last` added after the end. `steps` act as A_t^H.
+
+    Writes lambda to `out`, which may be the gains.
+    """
+    following = tuple(_ahead(part, one) for part, one in zip(steps[0], identity, strict=True))
+    order, gains, out = [following, *reversed(steps[1:])], gains[::-1], out[::-1]
+    whole, gain = _summary(rules, order, gains)
+    h = _begin(rules, tuple(part.flip(-2) for part in whole), gain.flip(-2), last).flip(-2)
+    for step, drive, place in zip(order, gains, out, strict=True):
+        h = rules.apply(step, h, drive, place)
+
+
+def in_chunks(x: Tensor) -> tuple[Tensor, ...]:
+    """... L Z -> K views of shape ... C Z, with L = C K and step t = c K + k in view k."""
+    K = min(x.shape[-2], STEPS)
+    return x.unflatten(-2, (-1, K)).unbind(-2)
+
+
+def fill_up(x: Tensor, value: Tensor | float = 0.0) -> Tensor:
+    """The same steps, and behind them as many `value`s as it takes to make whole chunks."""
+    L = x.shape[-2]
+    missing = -L % min(L, STEPS)
+    if not missing:
+        return x
+    filled = x.new_empty(*x.shape[:-2], L + missing, x.shape[-1])
+    filled.narrow(-2, 0, L).copy_(x)
+    filled.narrow(-2, L, missing).copy_(torch.as_tensor(value, dtype=x.dtype, device=x.device))
+    return filled
+
+
+def _summary(rules: Rules, steps: Sequence[Step], drives: Sequence[Tensor]) -> tuple[Step, Tensor]:
+    """Every chunk as one affine map: (its matrix, its drive)."""
+    whole, gain = steps[0], drives[0]
+    if gain.shape[-2] > 1:  # a single chunk begins at the start, whatever it does
+        for step, drive in zip(steps[1:], drives[1:], strict=True):
+            whole, gain = rules.compose(whole, step), rules.apply(step, gain, drive)
+    return whole, gain
+
+
+def _begin(rules: Rules, whole: Step, gain: Tensor, start: Tensor) -> Tensor:
+    """... C Z: the state in which every chunk begins."""
+    C = gain.shape[-2]
+    begin = torch.empty_like(gain)
+    begin.select(-2, 0).copy_(start)
+    many = C // STEPS * STEPS if C > STEPS else 0
+    if many:
+        after = torch.empty_like(gain.narrow(-2, 0, many))
+        turns = range(STEPS)
+        steps = [tuple(part[..., k:many:STEPS, :] for part in whole) for k in turns]
+        drives, places = ([x[..., k:many:STEPS, :] for k in turns] for x in (gain, after))
+        sweep(rules, steps, drives, start, places)
+        kept = min(many, C - 1)
+        begin.narrow(-2, 1, kept).copy_(after.narrow(-2, 0, kept))
+    for c in range(max(many, 1), C):
+        step = tuple(part.select(-2, c - 1) for part in whole)
+        rules.apply(step, begin.select(-2, c - 1), gain.select(-2, c - 1), begin.select(-2, c))
+    return begin
+
+
+def _ahead(first: Tensor, one: Tensor) -> Tensor:
+    """Step 0 of the chunk that follows each chunk; after the last one comes the identity."""
+    shifted = torch.empty_like(first)
+    C = first.shape[-2]
+    shifted.narrow(-2, 0, C - 1).copy_(first.narrow(-2, 1, C - 1))
+    shifted.select(-2, C - 1).copy_(one)
+    return shifted

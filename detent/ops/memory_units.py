@@ -1,0 +1,109 @@
+"""Memory units on their attractors: every step pushes a unit one level up, one level down, or not at all.
+
+    B  batch     L  length     d  units     n  levels of a unit
+
+A push of p in {-1, 0, 1} is the table k -> k + p, held between 0 and n - 1. With two levels these are "set low", "keep"
+and "set high": the flip-flop. States are found by the scan over tables, so they are exact. The backward pass is the
+adjoint of the recurrence that the tables came from, with v the value of a level:
+
+    two levels       v <- z s + (1 - z) v         set where z = 1; v is -1 or 1
+    n = 2 k + 1      v <- clip(v + z s, -k, k)    moved where z = 1; v is -k .. k
+
+z and s are {0, 1} and {-1, 1}, and get the gradients that these equations give them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from detent.ops import interface as backends
+from detent.ops.affine.diagonal import diagonal_adjoint
+from detent.ops.tables import cell_dtype
+
+
+def level_dtype(n: int) -> torch.dtype:
+    """The type in which levels are kept."""
+    return cell_dtype((n,))
+
+
+def values(levels: Tensor, n: int, dtype: torch.dtype) -> Tensor:
+    """What the levels are worth: -1 and 1, or -k .. k."""
+    return (2 * levels.to(dtype) - 1) if n == 2 else levels.to(dtype) - n // 2
+
+
+def levels_of(values: Tensor, n: int) -> Tensor:
+    """The way back."""
+    return ((values.detach() + 1) / 2 if n == 2 else values.detach() + n // 2).round().long()
+
+
+def push_tables(push: Tensor, n: int) -> Tensor:
+    """... d -> ... d n: the tables of pushes in {-1, 0, 1}."""
+    each = torch.arange(n, device=push.device) + torch.arange(-1, 2, device=push.device)[:, None]
+    return each.clamp(0, n - 1).to(level_dtype(n))[push.long() + 1]
+
+
+def _hold(
+    z: Tensor, s: Tensor, start: Tensor, resets: Tensor | None, n: int, home: int, backend: str
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """(values, levels) after every step, B L d each; where `resets` (B L) says so, a step starts at level `home`."""
+    B, L, d = z.shape
+    tables = push_tables(z * s, n)
+    if resets is not None:
+        tables = torch.where(resets[..., None, None], tables[..., home, None], tables)
+    levels = backends.scan(backend).run(tables.view(B, L, d * n), levels_of(start, n), (n,) * d)
+    return values(levels, n, z.dtype), levels
+
+
+hold = torch.library.custom_op("detent::hold", _hold, mutates_args=())
+
+
+@hold.register_fake
+def _(
+    z: Tensor, s: Tensor, start: Tensor, resets: Tensor | None, n: int, home: int, backend: str
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    return torch.empty_like(z, memory_format=torch.contiguous_format), z.new_empty(z.shape, dtype=level_dtype(n))
+
+
+def _pull_back(
+    gain: Tensor, z: Tensor, s: Tensor, start: Tensor, resets: Tensor | None, levels: Tensor, n: int, home: int
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Gradients of z, s and the start."""
+    if gain.numel() == 0:
+        return torch.zeros_like(gain), torch.zeros_like(gain), torch.zeros_like(start)
+    path = values(levels, n, z.dtype)
+    before = torch.cat([start[:, None], path[:, :-1]], dim=1)
+    if resets is not None:
+        before = torch.where(resets[..., None], values(torch.tensor(home), n, z.dtype), before)
+    # at a barrier nothing moves, and nothing that would move it is felt
+    free = torch.ones_like(z) if n == 2 else (path == before + z * s).to(z.dtype)
+    through = 1 - z if n == 2 else free
+    if resets is not None:
+        through = torch.where(resets[..., None], 0, through)
+    worth, of_start = diagonal_adjoint(through, gain)
+    return worth * ((s - before) if n == 2 else s * free), worth * z * free, of_start
+
+
+pull_back = torch.library.custom_op("detent::hold_backward", _pull_back, mutates_args=())
+
+
+@pull_back.register_fake
+def _(gain: Tensor, z: Tensor, s: Tensor, start: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+    return z.new_empty(z.shape), s.new_empty(s.shape), start.new_empty(start.shape)
+
+
+def _keep(ctx: Any, inputs: Any, output: Any) -> None:
+    z, s, start, resets, ctx.n, ctx.home, _ = inputs
+    ctx.save_for_backward(z, s, start, resets, output[1])
+    ctx.mark_non_differentiable(output[1])
+
+
+def _backward(ctx: Any, gain: Tensor, _levels: Tensor) -> tuple[Any, ...]:
+    z, s, start, resets, levels = ctx.saved_tensors
+    of_z, of_s, of_start = pull_back(gain.contiguous(), z, s, start, resets, levels, ctx.n, ctx.home)
+    return of_z, of_s, of_start, None, None, None, None
+
+
+hold.register_autograd(_backward, setup_context=_keep)

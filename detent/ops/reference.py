@@ -1,0 +1,47 @@
+"""The definitions: loops over time, short and obvious. Every other backend is measured against these.
+
+B  batch     L  length     r  heads     S  the sum of their indices
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from detent.ops.tables import compose, offsets, owners
+
+
+def prefix(tables: Tensor, heads: Sequence[int]) -> Tensor:
+    """B L S -> B L S: at step t, the composite of the tables 0 .. t."""
+    composites = torch.empty_like(tables)
+    for t in range(tables.shape[1]):
+        composites[:, t] = tables[:, t] if t == 0 else compose(composites[:, t - 1], tables[:, t], heads)
+    return composites
+
+
+def run(tables: Tensor, start: Tensor, heads: Sequence[int]) -> Tensor:
+    """B L S, B r -> B L r: the index of every head after every step."""
+    B, L, _ = tables.shape
+    states = torch.empty(B, L, len(heads), dtype=tables.dtype, device=tables.device)
+    offset = torch.tensor(offsets(tuple(heads)), device=tables.device)
+    state = start.long()
+    for t in range(L):
+        states[:, t] = tables[:, t].gather(-1, state + offset)
+        state = states[:, t].long()
+    return states
+
+
+def adjoint(tables: Tensor, gains: Tensor, last: Tensor, heads: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """What being at index k is worth: lambda_t(k) = gains_t(k) + lambda_{t+1}(table_{t+1}(k)).
+
+    gains: B L S, last: B S (lambda after the end) -> lambda: B L S, and lambda before the first step: B S.
+    """
+    owner = owners(heads, tables.device)
+    worth = torch.empty_like(gains)
+    ahead = last
+    for t in reversed(range(tables.shape[1])):
+        worth[:, t] = gains[:, t] + ahead
+        ahead = worth[:, t].gather(-1, tables[:, t].long() + owner)
+    return worth, ahead

@@ -1,0 +1,1 @@
+"""Figures for print: a machine, the tables of heads, accuracy against length. matplotlib, no torch."""

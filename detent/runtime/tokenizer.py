@@ -1,0 +1,167 @@
+"""Read symbols from text that comes in chunks of bytes, cut anywhere; never more than a chunk in memory.
+
+What comes out of a chunk is the symbols that are complete, as numbers, and for every end of line how many of them stand
+before it. White space separates symbols; where every symbol is one letter it is passed over. Where symbols are words, a
+word that is unknown as it stands is read in small letters and without the marks at its end, if that makes symbols of it
+all: 'Key?' is 'key' and '?'. When a symbol is unknown, those before it still come out, and the error at the next call.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal
+
+import numpy as np
+
+from detent._types import Ints
+from detent.errors import InvalidWord
+from detent.runtime.alphabet import Alphabet
+
+Unknown = Literal["error", "skip"]
+BLANKS = (9, 10, 11, 12, 13, 32)
+NEWLINE = 10
+RESPELT = 10_000
+"""Words that are remembered as what they were read for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """The symbols of a chunk."""
+
+    numbers: Ints
+    breaks: Ints
+    """For every line that ends in it, how many symbols stand before."""
+
+
+class TextReader:
+    """Text in chunks -> symbol numbers and ends of lines."""
+
+    def __init__(self, alphabet: Alphabet, *, unknown: Unknown = "error") -> None:
+        self.alphabet, self.unknown = alphabet, unknown
+        self.line, self.in_line = 1, 0
+        """Where the next symbol stands: its line, and how many symbols of the line were read."""
+        self.skipped = 0
+        self._error: InvalidWord | None = None
+        self._held = b""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._number_of = {name.encode("utf-8", "surrogatepass"): a for a, name in enumerate(alphabet.symbols)}
+        self._longest = max(map(len, self._number_of)) + 1000  # unknown words are named whole, within reason
+        self._marks = {name for name in self._number_of if len(name) == 1 and not name.isalnum()}
+        self._respelt: dict[bytes, list[bytes]] = {}
+        self._blank = np.isin(np.arange(256), BLANKS)
+        self._blank[[ord(name) for name in alphabet.symbols if alphabet.by_letter and ord(name) < 256]] = False
+        if alphabet.by_letter:
+            points = np.array([ord(name) for name in alphabet.symbols])
+            self._order = np.argsort(points)
+            self._points = points[self._order]
+
+    def feed(self, chunk: bytes) -> Piece:
+        """The symbols that are complete now."""
+        return self._read(chunk, final=False)
+
+    def finish(self) -> Piece:
+        """The symbols that the end of the text completes."""
+        return self._read(b"", final=True)
+
+    def refuse_unknown(self) -> None:
+        """Raise the error about an unknown symbol, if there was one."""
+        if self._error is not None:
+            raise self._error
+
+    def _read(self, chunk: bytes, *, final: bool) -> Piece:
+        self.refuse_unknown()
+        return self._letters(chunk, final) if self.alphabet.by_letter else self._words(chunk, final)
+
+    def _words(self, chunk: bytes, final: bool) -> Piece:
+        *lines, last = (self._held + chunk).split(b"\n")
+        rows = [self._symbols(line.split()) for line in lines]
+        words = last.split()
+        unfinished = b"" if final or not last or last[-1:].isspace() else words.pop()
+        waiting = 0 if final else self.alphabet.most_words - 1  # words that may begin a longer symbol
+        rows.append(self._symbols(words, ahead=waiting))
+        self._held = b" ".join([*words, unfinished])
+        if len(unfinished) > self._longest:  # no symbol is that long, so it need not be kept whole
+            rows[-1] += [*self._symbols(words), unfinished] if self.unknown == "error" else []
+            self._held = b" ".join([*words, unfinished[: self._longest + 1]])
+
+        try:
+            names, breaks = _joined(rows)
+            numbers = np.fromiter(map(self._number_of.__getitem__, names), np.int32, len(names))
+        except KeyError:
+            names, breaks = _joined([[symbol for name in row for symbol in self._spelt(name)] for row in rows])
+            found = np.array([self._number_of.get(name, -1) for name in names], np.int32)
+            if (found >= 0).all():
+                return self._counted(found, breaks)
+            return self._without_unknown(found, breaks, lambda place: names[place].decode(errors="backslashreplace"))
+        return self._counted(numbers, breaks)
+
+    def _symbols(self, words: list[bytes], ahead: int = 0) -> list[bytes]:
+        """The words as symbols, the longest first; the last `ahead` words, which may go on, are left in the list."""
+        most = self.alphabet.most_words
+        if most == 1:
+            symbols, words[:] = words[:], []
+            return symbols
+        symbols, at = [], 0
+        while at < len(words) - ahead:
+            names = (b" ".join(words[at : at + count]) for count in range(min(most, len(words) - at), 1, -1))
+            symbols.append(next((name for name in names if name in self._number_of), words[at]))
+            at += symbols[-1].count(b" ") + 1
+        words[:at] = []
+        return symbols
+
+    def _spelt(self, word: bytes) -> list[bytes]:
+        """A word as symbols: in small letters, the marks at its end apart; itself where that does not help."""
+        if word in self._number_of or self.alphabet.most_words > 1:
+            return [word]
+        found = self._respelt.get(word)
+        if found is None:
+            text, marks = word, list[bytes]()
+            while text not in self._number_of and text[-1:] in self._marks:
+                text, marks = text[:-1], [text[-1:], *marks]
+            text = text if text in self._number_of else text.lower()
+            found = [text, *marks] if text in self._number_of else [word]
+            if len(self._respelt) < RESPELT:
+                self._respelt[word] = found
+        return found
+
+    def _letters(self, chunk: bytes, final: bool) -> Piece:
+        try:
+            text = self._decoder.decode(chunk, final)
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            raise InvalidWord(f"byte {byte:#04x} on line {self.line} or after is not UTF-8 text.") from None
+        points = np.frombuffer(text.encode("utf-32-le"), "<u4")
+        blank = self._blank[np.minimum(points, 255)] & (points < 256)
+        ends = np.flatnonzero((points == NEWLINE) & blank)
+        breaks = np.cumsum(~blank)[ends] if len(ends) else np.zeros(0, np.int64)
+        letters = points[~blank]
+        at = np.minimum(np.searchsorted(self._points, letters), len(self._points) - 1)
+        numbers = np.where(self._points[at] == letters, self._order[at], -1)
+        if (numbers < 0).any():
+            return self._without_unknown(numbers, breaks, lambda place: chr(letters[place]))
+        return self._counted(numbers, breaks)
+
+    def _without_unknown(self, numbers: Ints, breaks: Ints, name: Callable[[int], str]) -> Piece:
+        """The symbols that are known, all of them or those before the first unknown one, which becomes the error."""
+        known = numbers >= 0
+        if self.unknown == "skip":
+            self.skipped += int((~known).sum())
+            return self._counted(numbers[known], np.concatenate([[0], np.cumsum(known)])[breaks])
+        place = int(np.argmin(known))
+        piece = self._counted(numbers[:place], breaks[breaks <= place])
+        kind = "letter" if self.alphabet.by_letter else "word"
+        self._error = self.alphabet.unknown(name(place), f"on line {self.line}, {kind} {self.in_line + 1}")
+        return piece
+
+    def _counted(self, numbers: Ints, breaks: Ints) -> Piece:
+        self.line += len(breaks)
+        self.in_line = len(numbers) - int(breaks[-1]) if len(breaks) else self.in_line + len(numbers)
+        return Piece(numbers, breaks)
+
+
+def _joined(rows: list[list[bytes]]) -> tuple[list[bytes], Ints]:
+    """(the symbols of all lines, how many of them stand before every end of line)."""
+    return list(chain.from_iterable(rows)), np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)))[:-1]

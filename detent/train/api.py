@@ -1,0 +1,74 @@
+"""The way in: `detent.train("S4", seed=42)`, with or without a folder that outlives the program.
+
+run = train("S4", seed=42)                    # a task by name
+run = train("mine.dot", out="runs/mine")      # a machine file; the folder is gone on with after a kill
+run = train(Task.of(machine, name="mine"))    # a task of one's own
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from detent import records
+from detent.automata import Mealy, Moore
+from detent.errors import InvalidConfig
+from detent.tasks import Task, task
+from detent.train.checkpointer import EVERY, Keeper
+from detent.train.config import Plan
+from detent.train.induce import Run, learn
+from detent.train.loop import Row, Watcher
+from detent.train.run_dir import CHECKPOINT, HISTORY, finish, finished, history_of, prepare, withdraw
+from detent.train.stack_pretraining import fitted
+
+
+def train(
+    what: str | os.PathLike[str] | Task | Moore | Mealy | Plan, watch: Watcher | None = None, *,
+    out: str | os.PathLike[str] | None = None, keep_every: float = EVERY, heads: Sequence[int] | None = None,
+    **settings: Any,
+) -> Run:  # fmt: skip
+    """Learn a task, read the machine out of the network, and compare it with the target on all words.
+
+    - `what`: a task by name, the path of a machine file, a task or machine of one's own, or a whole plan.
+    - `watch`: called with every row of the history.
+    - `out`: a folder for the run. One that holds the same run is gone on with, and another run is refused.
+    - `keep_every`: seconds between two checkpoints in that folder.
+    - `heads`: indices of each head, found by the library when not given; `seed`, `arm` and other settings: see `Plan`.
+    """
+    plan, speaker = _planned(what, {**settings, **({} if heads is None else {"heads": tuple(heads)})})
+    speaker = plan.heard(speaker)
+    plan = fitted(plan, speaker)
+    if out is None:
+        return learn(plan, watch, speaker=speaker)
+    folder = Path(out)
+    prepare(folder, plan, speaker)
+    over = finished(folder)
+    if over is not None:
+        return over
+    keeper = Keeper(folder / CHECKPOINT, every=keep_every)
+
+    def note(row: Row) -> None:
+        records.append(folder / HISTORY, row)
+        if watch is not None:
+            watch(row)
+
+    try:
+        run = learn(plan, note, speaker=speaker, keeper=keeper, history=history_of(folder, keeper.rows))
+    except InvalidConfig:  # a plan that cannot be followed does not keep the folder from one that can
+        withdraw(folder)
+        raise
+    finish(folder, run)
+    return run
+
+
+def _planned(what: str | os.PathLike[str] | Task | Moore | Mealy | Plan, settings: dict[str, Any]) -> tuple[Plan, Task]:
+    if isinstance(what, Plan):
+        return replace(what, **settings), task(what.task)
+    if isinstance(what, Task):
+        return Plan(task=what.name, **settings), what
+    if isinstance(what, Moore | Mealy):
+        return Plan(task="machine", **settings), task(what)
+    return Plan(task=os.fspath(what), **settings), task(os.fspath(what))

@@ -1,0 +1,175 @@
+"""A run as a folder: its plan, weights, history, and the machine that was read out of it.
+
+config.json  model.safetensors  history.jsonl  machine.json  certificate.json, if it is certified;
+target.json, where the task is no known one but a machine of one's own; and while it goes on checkpoint.safetensors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from safetensors.torch import save as to_bytes
+
+from detent import records
+from detent.automata import read_machine, write_machine
+from detent.certify import Certificate, Verdict, certify
+from detent.errors import BrokenFile, InvalidConfig
+from detent.extract import Extracted
+from detent.extract.extract import standalone
+from detent.nn import Backbone
+from detent.runtime import Machine
+from detent.tasks import Task, task
+from detent.tasks.registry import by_name
+from detent.train.build import judged, network
+from detent.train.config import Plan
+from detent.train.free_text import text_machine
+from detent.train.induce import BEST, Run
+from detent.train.loop import Row
+
+CONFIG, WEIGHTS, HISTORY = "config.json", "model.safetensors", "history.jsonl"
+MACHINE, CERTIFICATE, TARGET = "machine.json", "certificate.json", "target.json"
+CHECKPOINT = "checkpoint.safetensors"
+
+
+def prepare(folder: Path, plan: Plan, speaker: Task) -> None:
+    """Make the folder and write the plan, or see that it is the plan that stands there; another one is refused."""
+    refuse_foreign(folder)
+    if (folder / CONFIG).exists():
+        _same(folder, plan, speaker)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    known = by_name(plan.task)
+    if known is None or known.machine != speaker.machine:
+        write_machine(speaker.machine, folder / TARGET)
+    plan.save(folder / CONFIG)
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Refuse what holds something else than a run; a folder that is new or empty will do."""
+    if (folder / CONFIG).exists():
+        return
+    if folder.is_file() or (folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir())):
+        raise InvalidConfig(f"{folder} holds something else than a run; name another folder.")
+
+
+def withdraw(folder: Path) -> None:
+    """Give the folder up, if nothing was learned in it yet."""
+    if not any((folder / name).exists() for name in (WEIGHTS, CHECKPOINT)) and not history_of(folder, 1):
+        for name in (CONFIG, TARGET, HISTORY):
+            (folder / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def _same(folder: Path, plan: Plan, speaker: Task) -> None:
+    """Refuse a folder with another plan, or with another target under the same name."""
+    kept, asked = asdict(Plan.load(folder / CONFIG)), asdict(plan)
+    other = [f"{name} {kept[name]}, not {asked[name]}" for name in asked if kept[name] != asked[name]]
+    if other:
+        raise InvalidConfig(f"{folder} holds a run already, with {'; '.join(other)}; name another folder with --out.")
+    if (folder / TARGET).exists() and read_machine(folder / TARGET) != speaker.machine:
+        raise InvalidConfig(f"{folder} holds a run already, and {plan.task} has changed since; name another folder.")
+
+
+def history_of(folder: Path, rows: int) -> list[Row]:
+    """The first rows of the history; what came after them is cut off, for it will come again."""
+    kept = list(records.read(folder / HISTORY))[:rows] if (folder / HISTORY).exists() else []
+    records.write_atomically(folder / HISTORY, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
+    return kept
+
+
+def finish(folder: Path, run: Run) -> None:
+    """Write what the run ended with, its certificate if it has one, and drop what only served to go on."""
+    weights = {name: tensor.detach().contiguous() for name, tensor in run.model.state_dict().items()}
+    layers = run.extracted.layers
+    described = {
+        "heads": " ".join(",".join(map(str, layer.heads)) for layer in layers),
+        "start": " ".join(",".join(map(str, layer.start)) for layer in layers),
+        "weights": run.extracted.weights,
+        "came": json.dumps({"steps": run.steps, "restarts": run.restarts, "seconds": run.seconds}),
+    }
+    machine_of(run.plan, run.task, run.model, run.extracted).save(folder / MACHINE)
+    if run.certified:
+        run.certificate().write(folder / CERTIFICATE)
+    # last, because a folder with weights is a run that is over
+    records.write_atomically(folder / WEIGHTS, to_bytes(weights, described))
+    for name in (CHECKPOINT, BEST):
+        (folder / name).unlink(missing_ok=True)
+
+
+def finished(folder: Path) -> Run | None:
+    """The run of a folder, if it is over."""
+    if not (folder / WEIGHTS).exists():
+        return None
+    plan, model = load(folder)
+    speaker = task_of(folder, plan)
+    found, verdict = judged(model, speaker)
+    with safe_open(folder / WEIGHTS, framework="pt") as file:
+        came = json.loads((file.metadata() or {}).get("came", "{}"))
+    run = Run(plan, speaker, model, found, verdict, came.get("steps", 0), came.get("restarts", 0),
+              came.get("seconds", 0.0), list(records.read(folder / HISTORY)))  # fmt: skip
+    if run.certified and (folder / CERTIFICATE).exists():
+        run._certificate = Certificate.read(folder / CERTIFICATE)
+    return run
+
+
+def load(folder: Path) -> tuple[Plan, Backbone]:
+    """(the plan, the trained model in evaluation mode)."""
+    plan = Plan.load(folder / CONFIG)
+    try:
+        with safe_open(folder / WEIGHTS, framework="pt") as file:
+            described = file.metadata() or {}
+        heads, starts = (
+            [[int(k) for k in layer.split(",")] for layer in described[name].split(" ")] for name in ("heads", "start")
+        )
+        model = network(
+            task_of(folder, plan), heads, starts, width=plan.width, dropout=plan.dropout, temperature=plan.temperature
+        )
+        model.load_state_dict(load_file(folder / WEIGHTS))
+    except (SafetensorError, OSError, RuntimeError, KeyError, ValueError) as error:
+        raise BrokenFile(folder / WEIGHTS, f"these are not the weights of this run ({told(error)})") from None
+    return plan, model.eval()
+
+
+def told(error: Exception) -> str:
+    """The reason in an error of somebody else's, in one line."""
+    return " ".join(line.strip() for line in str(error).splitlines()[:2])
+
+
+def task_of(folder: Path, plan: Plan) -> Task:
+    """The task of a run; the folder keeps a machine of one's own, wherever its file has gone."""
+    if (folder / TARGET).exists():
+        return plan.heard(replace(task(folder / TARGET), name=Path(plan.task).stem))
+    return plan.heard(task(plan.task))
+
+
+def judge(folder: Path, against: str | None = None) -> tuple[Backbone, Extracted, Verdict, str]:
+    """(the model of a run, the machine read out of it, whether it is the run's task or the one named, a title)."""
+    plan, model = load(folder)
+    speaker = task_of(folder, plan)
+    found, verdict = judged(model, speaker)
+    if against is not None:
+        verdict = certify(found, task(against).machine, labels=speaker.says)
+    return model, found, verdict, plan.title(speaker.name)
+
+
+def read_out(folder: Path) -> tuple[Extracted, Machine]:
+    """(what is read out of the model of a run, the same as a machine that needs no model)."""
+    plan, model = load(folder)
+    speaker = task_of(folder, plan)
+    found, _ = judged(model, speaker)
+    return found, machine_of(plan, speaker, model, found)
+
+
+def machine_of(plan: Plan, speaker: Task, model: Backbone, found: Extracted) -> Machine:
+    """The machine without the model, with a word about where it comes from; of a task with a question it answers."""
+    about = {"task": speaker.name, "recipe": plan.arm, "seed": plan.seed}
+    if speaker.question is None:
+        return standalone(found, {**about, "labels": speaker.says})
+    answering, reads = text_machine(model, found)
+    return Machine.of(answering, about={"weights": found.weights, **about, "labels": "answers", "reads": reads})

@@ -1,0 +1,1 @@
+"""The experiments that make the rows in `results/`."""

@@ -1,0 +1,80 @@
+"""`python -m paper.experiments.story_stream RUN`: every head of a stack along one story, as rows for a figure.
+
+kind "story"  task, tokens, answer, said: what is read, what is right at its end, and what the network answers
+kind "head"   layer, head, means (what it stands for, or null), indices, values (what each index means, or null)
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from detent import records
+from detent.extract.interpret import meanings
+from detent.nn import Backbone
+from detent.tasks import Task
+from detent.train.api import train
+from detent.train.build import judged
+from detent.train.run_dir import load, task_of
+
+LENGTH = 52
+"""Tokens: ten sentences and two extra dots, as many as a page is wide."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m paper.experiments.story_stream", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("run", type=Path, metavar="RUN", help="the folder of a run of TSO3, TSO4 or TSO5")
+    parser.add_argument("--rows", type=Path, default=Path("results/tso_stream.jsonl"), metavar="FILE")
+    parser.add_argument("--seed", type=int, default=2, help="names the story")
+    asked = parser.parse_args()
+    plan, model = load(asked.run)
+    rows = stream_rows(model, task_of(asked.run, plan), asked.seed)
+    asked.rows.unlink(missing_ok=True)
+    for row in rows:
+        records.append(asked.rows, {**row, "recipe": plan.arm, "seed": plan.seed, **records.stamp()})
+
+
+def computed() -> list[records.Row]:
+    """The same of a stack that is taught on the spot, in half a minute."""
+    run = train("TSO3")
+    return stream_rows(run.model, run.task, 2)
+
+
+def stream_rows(model: Backbone, speaker: Task, seed: int) -> list[records.Row]:
+    """The rows of one story."""
+    found, _ = judged(model, speaker)
+    story = speaker.sample(1, LENGTH, np.random.default_rng(seed))
+    assert story.answers is not None
+    tokens = [speaker.machine.symbols[token] for token in story.inputs[0].tolist()]
+    machine, place = found.tables, 0
+    visited = []
+    for token in story.inputs[0].tolist():
+        place = int(machine[token, place])
+        visited.append(place)
+    with torch.no_grad():
+        h, _ = model.eval().hidden(torch.from_numpy(story.inputs.astype(np.int64)))
+        said = int(model.answer(h[:, -1]).argmax())
+    rows: list[records.Row] = [
+        {"kind": "story", "task": speaker.name, "tokens": tokens, "answer": found.replies[int(story.answers[0])],
+         "said": found.replies[said]}
+    ]  # fmt: skip
+    heads = [(layer, head) for layer, sizes in enumerate(found.heads) for head in range(len(sizes))]
+    for column, ((layer, head), meaning) in enumerate(
+        zip(heads, meanings(found, speaker.registers), strict=True)
+    ):  # fmt: skip
+        indices = found.configurations[visited, column].tolist()
+        values = None if meaning is None else [meaning.values[k] for k in indices]
+        rows.append(
+            {"kind": "head", "layer": layer, "head": head, "means": None if meaning is None else meaning.name,
+             "indices": indices, "values": values}
+        )  # fmt: skip
+    return rows
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from detent._types import MISSING
+from detent.automata import alternating, symmetric
+from detent.automata.congruence import is_congruence, meet, merge, respects
+from detent.automata.factor.budget import Work
+from detent.automata.factor.coarsen import coarsen
+from detent.automata.minimize import numbered
+
+PLENTY = 10**9
+
+
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("kind", ["group", "machine", "partial"])
+def test_climbing_ends_where_nothing_more_can_be_merged(seed: int, kind: str) -> None:
+    rng = np.random.default_rng(seed)
+    tables = symmetric(4).tables if kind == "group" else np.sort(rng.integers(0, 14, (2, 14)), axis=1)
+    tables = np.where(rng.random(tables.shape) < 0.3, MISSING, tables) if kind == "partial" else tables
+    n = tables.shape[1]
+    rest = numbered(rng.integers(0, n - 3, n))
+    top = coarsen(tables, np.arange(n), rest, rng, Work(PLENTY), from_first=kind == "group")
+    assert respects(tables, top)
+    assert meet(top, rest).max() == n - 1
+    for p in range(n):
+        for q in range(p):
+            if top[p] != top[q]:
+                pairs = [(p, q), *((int(np.flatnonzero(top == block)[0]), s) for s, block in enumerate(top))]
+                assert meet(merge(tables, pairs), rest).max() < n - 1
+
+
+def test_climbing_on_many_blocks_gives_up_but_stays_valid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["detent.automata.factor.coarsen"], "_FEW", 1)
+    machine, rng = alternating(5), np.random.default_rng(0)
+    rest = numbered(np.where(np.arange(60) == 7, 0, np.arange(60)))
+    for from_first in (False, True):
+        top = coarsen(machine.tables, np.arange(60), rest, rng, Work(PLENTY), from_first=from_first)
+        assert is_congruence(machine, top)
+        assert top[0] != top[7]
+        assert top.max() < 59

@@ -1,0 +1,80 @@
+"""Small certificates of every kind, made from stacks that were thought up by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from detent.automata import symmetric, tomita
+from detent.certify import Certificate, Question, Verdict, certify
+from detent.extract import Extracted
+from tests.extract.building import side_by_side
+from tests.extract.groups import S3, images_of, is_odd
+from tests.extract.stories import stories
+
+
+@dataclass
+class Off:
+    """Errors, the same everywhere."""
+
+    columns: list[np.ndarray]
+    labels: np.ndarray
+    answers: np.ndarray | None
+    assumes: tuple[str, ...] = ("arithmetic is what it is",)
+
+    @classmethod
+    def by(cls, error: float, found: Extracted) -> Off:
+        answers = None if found.answers is None else np.full(found.answers.shape, error)
+        return cls(
+            [np.full(layer.tables.shape, error) for layer in found.layers], np.full(found.labels.shape, error), answers
+        )
+
+
+def s3() -> tuple[Extracted, Verdict]:
+    """The image of point 0 and the sign; every head has an index that is never used."""
+    machine = symmetric(3)
+    state = {(image[0], int(is_odd(image))): q for q, image in enumerate(images_of(machine, S3))}
+    heads = [np.array([(*letter, 0) for letter in S3]), np.array([[1, 0, 1], [1, 0, 2]])]
+    cascade = side_by_side(heads, lambda seen: state[seen[1]], labels=6)
+    found = cascade.read(symbols=machine.symbols)
+    return found, certify(found, machine)
+
+
+def tomita4() -> tuple[Extracted, Verdict]:
+    """Trained on outputs: whether a word of Tomita's fourth language may stand; with a head that never moves."""
+    machine = tomita(4)
+    cascade = side_by_side(
+        [machine.tables, np.array([[0], [0]])], lambda seen: int(machine.readout[seen[1][0]]), labels=2
+    )
+    found = cascade.read(symbols=machine.symbols)
+    return found, certify(found, machine, labels="outputs")
+
+
+def story(people: int = 2) -> tuple[Extracted, Verdict]:
+    """Two layers, a convolution, a grammar and a question."""
+    told, cascade = stories(people)
+    found = cascade.read(symbols=told.machine.symbols, grammar=told.grammar)
+    assert told.question is not None
+    question = Question.at_the_end(told.question, told.machine, told.grammar)
+    return found, certify(found, told.machine, question=question)
+
+
+MAKERS = {"S3": s3, "Tomita4": tomita4, "TSO2": story}
+
+
+@lru_cache(maxsize=8)
+def _made(name: str) -> Certificate:
+    found, verdict = MAKERS[name]()
+    # margins are 4 everywhere
+    rounding = {"float32": Off.by(1e-5, found), "bfloat16": Off.by(2.0, found), "float16": Off.by(1.9, found)}
+    return Certificate.of(found, verdict, name=name, rounding=rounding)
+
+
+def certificate(name: str) -> dict[str, Any]:
+    """The content of one, to do anything with."""
+    import copy
+
+    return copy.deepcopy(_made(name).content)

@@ -1,0 +1,35 @@
+"""Small models with nothing zero in them, and what is asked of them."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import torch
+
+from detent.nn import NFSM, Backbone
+
+
+def build(width=8, heads=((3, 2),), *, symbols=3, labels=5, reach=1, seed=1, dictionary=None, answers=0, hidden=None):
+    seeded = torch.Generator().manual_seed(seed)
+    blocks = [NFSM(width, some, dictionary=dictionary, generator=seeded) for some in heads]
+    model = Backbone(
+        symbols, labels, blocks, width=width, reach=reach, answers=answers, hidden=hidden, generator=seeded
+    ).eval()  # fmt: skip
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim == 1:
+                parameter.add_(0.2 * torch.randn(parameter.shape, generator=seeded))
+    return model
+
+
+def rows_of(model, count, seed=0):
+    """Some rows of (symbol, index of every head)."""
+    sizes = (model.vocabulary, *model.layers[0].block.heads)
+    everything = np.array(list(product(*map(range, sizes))))
+    return np.random.default_rng(seed).permutation(everything)[:count]
+
+
+def flat(parts):
+    """Logits of every head (A d d) as the block lays them out (A e)."""
+    return np.concatenate([part.swapaxes(1, 2).reshape(len(part), -1) for part in parts], axis=1)

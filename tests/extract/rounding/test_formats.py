@@ -1,0 +1,78 @@
+"""Formats are what torch says they are; assumptions are refused where they mean nothing, and can be read."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from detent.errors import InvalidConfig, UnknownName
+from detent.extract.rounding import ASSUMED, FORMATS, Assumptions
+from detent.extract.rounding.formats import EXACT
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_formats_are_those_of_torch(name):
+    format, known = FORMATS[name], torch.finfo(getattr(torch, name))
+    assert (format.unit, format.largest) == (known.eps / 2, known.max)
+    assert format.tiny == (2.0**-24 if name == "float16" else known.tiny)
+
+
+def test_the_finest_comes_first():
+    units = [format.unit for format in FORMATS.values()]
+    assert units == sorted(units)
+    assert ASSUMED.keys() == FORMATS.keys()
+
+
+@pytest.mark.parametrize(
+    ("format", "inside", "inner", "unit"),
+    [
+        ("float32", "float32", "float32", 0.0),
+        ("float64", "float32", "float64", 0.0),
+        ("bfloat16", "float32", "float32", 2.0**-8),
+        ("float16", "float32", "float32", 2.0**-11),
+        ("float16", "same", "float16", 0.0),
+    ],
+)
+def test_what_is_computed_inside(format, inside, inner, unit):
+    arithmetic = Assumptions(inside=inside).arithmetic(format)
+    assert (arithmetic.inner.name, arithmetic.unit) == (inner, unit)
+
+
+def test_sums_too_long_for_the_accumulator_are_lost():
+    same = Assumptions(inside="same").arithmetic("bfloat16")
+    assert same.gamma(255) < float("inf")
+    assert same.gamma(256) == float("inf")
+    assert EXACT.gamma(10**9) == EXACT.silu == 0.0
+
+
+def test_gamma_covers_a_chain_of_roundings():
+    arithmetic = Assumptions().arithmetic("float16")
+    for n in (1, 7, 100):
+        assert (1 + arithmetic.inner.unit) ** n - 1 <= arithmetic.gamma(n)
+        assert (1 - arithmetic.inner.unit) ** -n - 1 <= arithmetic.gamma(n)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"exp": 0.25}, "exp is an error of at least 0.5 ulp; got 0.25"),
+        ({"basic": float("nan")}, "basic is an error of at least 0.5 ulp; got nan"),
+        ({"variance": 1.0}, "variance is a factor of at least 4; got 1.0"),
+    ],
+)
+def test_impossible_assumptions_are_refused(settings, sentence):
+    with pytest.raises(InvalidConfig, match=sentence):
+        Assumptions(**settings)
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(UnknownName, match=r"unknown format 'float8'. Did you mean"):
+        Assumptions().arithmetic("float8")
+    with pytest.raises(UnknownName, match=r"inside of an operation 'float23'. Did you mean 'float32'"):
+        Assumptions(inside="float23")
+
+
+def test_a_certificate_can_say_what_was_assumed():
+    said = " / ".join(Assumptions(exp=16.0, basic=1.0).sentences("bfloat16"))
+    for part in ("rounded to bfloat16", "1 ulp of float32", "exponential by 16", "4 gamma(m + 3)", "1.18e-38"):
+        assert part in said

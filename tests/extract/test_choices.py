@@ -1,0 +1,44 @@
+"""The arg max with its margin: the lowest index on a tie, a margin that is never too large."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from detent.errors import InvalidInput
+from detent.extract.network import Choices
+
+
+def test_best_second_and_margin() -> None:
+    rng = np.random.default_rng(3)
+    logits = rng.normal(size=(50, 7))
+    found = Choices.among(logits.copy(), "they")
+    for row, best, second, margin in zip(logits, found.best, found.seconds, found.margins, strict=True):
+        order = sorted(range(7), key=lambda j: -row[j])
+        assert [best, second] == order[:2]
+        exact = Fraction(row[order[0]]) - Fraction(row[order[1]])
+        assert Fraction(margin) <= exact
+        assert margin == pytest.approx(float(exact), rel=1e-14)
+
+
+def test_a_tie_goes_to_the_lowest_index_with_no_margin() -> None:
+    found = Choices.among(np.array([[1.0, 5.0, 5.0], [2.0, 2.0, 2.0]]), "they")
+    assert found.best.tolist() == [1, 0]
+    assert found.seconds.tolist() == [2, 1]
+    assert found.margins.tolist() == [0.0, 0.0]
+
+
+def test_alone_there_is_nothing_else_to_choose() -> None:
+    found = Choices.among(np.array([[3.0]], np.float32), "they")
+    assert found.best.tolist() == [0]
+    assert found.margins.tolist() == [np.inf]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_no_number_is_refused(bad: float) -> None:
+    with pytest.raises(
+        InvalidInput, match="the logits of layer 3 are not all finite; such weights describe no machine"
+    ):
+        Choices.among(np.array([[0.0, bad]]), "the logits of layer 3")

@@ -1,0 +1,86 @@
+"""Memory units as tables: which tables there are, and the scan and its gradient against a loop of the equations."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from detent.ops import available
+from detent.ops.memory_units import hold, levels_of, push_tables, values
+from tests.ops.affine.close import ROUNDING, distance, gradients
+
+LENGTHS = (0, 1, 2, 16, 17, 65, 300)
+
+
+def given(n: int, B: int, L: int, d: int = 3) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(L)
+    z = torch.randint(0, 2, (B, L, d), generator=generator).double().requires_grad_()
+    s = (2 * torch.randint(0, 2, (B, L, d), generator=generator) - 1).double().requires_grad_()
+    start = values(torch.randint(0, n, (B, d), generator=generator), n, torch.float64).requires_grad_()
+    return z, s, start
+
+
+def loop(z: Tensor, s: Tensor, h: Tensor, resets: Tensor | None, n: int, home: int) -> Tensor:
+    """The equations, differentiated by autograd."""
+    path = []
+    for t in range(z.shape[1]):
+        if resets is not None:
+            h = torch.where(resets[:, t, None], values(torch.tensor(home), n, h.dtype), h)
+        push = z[:, t] * s[:, t]
+        h = push + (1 - z[:, t]) * h if n == 2 else (h + push).clamp(-(n // 2), n // 2)
+        path.append(h)
+    return torch.stack(path, dim=1) if path else z.new_empty(z.shape)
+
+
+def test_the_three_tables_of_two_levels() -> None:
+    low, keep, high = push_tables(torch.tensor([-1, 0, 1]), 2).tolist()
+    assert (low, keep, high) == ([0, 0], [0, 1], [1, 1])
+
+
+@pytest.mark.parametrize("n", [3, 5, 7, 301])
+def test_more_levels_are_shifts_that_stop(n: int) -> None:
+    down, keep, up = push_tables(torch.tensor([-1, 0, 1]), n).tolist()
+    assert down == [max(k - 1, 0) for k in range(n)]
+    assert keep == list(range(n))
+    assert up == [min(k + 1, n - 1) for k in range(n)]
+
+
+@pytest.mark.parametrize("n", [2, 3, 9])
+def test_levels_and_their_values(n: int) -> None:
+    levels = torch.arange(n)
+    worth = values(levels, n, torch.float16)
+    assert worth.tolist() == ([-1, 1] if n == 2 else list(range(-(n // 2), n // 2 + 1)))
+    assert torch.equal(levels_of(worth, n), levels)
+
+
+@pytest.mark.parametrize("resetting", [False, True])
+@pytest.mark.parametrize("L", LENGTHS, ids="L{}".format)
+@pytest.mark.parametrize(("n", "backend"), list(product((2, 5), available())))
+def test_the_scan_is_the_loop(n: int, backend: str, L: int, resetting: bool) -> None:
+    z, s, start = given(n, 3, L)
+    resets = torch.rand(3, L, generator=torch.Generator().manual_seed(1)) < 0.1 if resetting else None
+    path, levels = hold(z, s, start, resets, n, n // 3, backend)
+    wanted = loop(z, s, start, resets, n, n // 3)
+    assert torch.equal(path, wanted)
+    assert torch.equal(levels.long(), levels_of(wanted, n))
+    if L:
+        for ours, theirs in zip(gradients([path], (z, s, start)), gradients([wanted], (z, s, start)), strict=True):
+            assert distance(ours, theirs) < ROUNDING
+
+
+def test_the_comparison_barks() -> None:
+    z, s, start = given(2, 3, 40)
+    wrong = s.detach().clone()
+    wrong[1, 39, 2] *= -1
+    set_there = z.detach().clone()
+    set_there[1, 39, 2] = 1
+    assert not torch.equal(hold(set_there, wrong, start, None, 2, 0, "tree")[0], loop(set_there, s, start, None, 2, 0))
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_the_operator_is_a_good_citizen(n: int) -> None:
+    for resets in (None, torch.zeros(2, 9, dtype=torch.bool)):
+        torch.library.opcheck(hold, (*given(n, 2, 9), resets, n, 0, "tree"))

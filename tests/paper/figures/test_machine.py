@@ -1,0 +1,66 @@
+"""The machine figure: two machines, the sentence that compares them on all words, and the target's numbering."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from detent.automata import Mealy, Moore, cyclic, symmetric, tomita
+from detent.report.figures.machine import as_mealy, compared, paint, renumbered
+from tests.paper.figures.drawn import svg, words
+
+
+def shuffled(machine: Moore, seed: int) -> Moore:
+    """The same machine with its states in another order and other names."""
+    old = np.random.default_rng(seed).permutation(machine.n_states)
+    new = np.argsort(old)
+    return Moore(
+        symbols=machine.symbols, tables=new[machine.tables[:, old]], start=int(new[machine.start]),
+        outputs=machine.outputs, readout=machine.readout[old],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [lambda machine: machine, as_mealy], ids=["moore", "mealy"])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_read_out_gets_the_targets_numbers(kind, seed: int) -> None:
+    target = symmetric(3)
+    assert renumbered(kind(shuffled(target, seed)), target) == target
+
+
+def test_a_machine_that_says_more_is_still_compared() -> None:
+    assert compared(as_mealy(cyclic(5)), cyclic(5)) == (True, "They say the same on every word.")
+
+
+def test_a_wrong_table_entry_is_told_with_its_word() -> None:
+    target = cyclic(5)
+    tables = target.tables.astype(int).copy()
+    tables[1, 3] = 3
+    wrong = Moore(
+        symbols=target.symbols, tables=tables, states=target.states, outputs=target.outputs, readout=target.readout
+    )
+    assert compared(wrong, target) == (False, "They differ after: 3 1")
+    assert "They differ after: 3 1" in words(paint(wrong, target))
+
+
+def test_machines_that_cannot_be_compared_say_why() -> None:
+    alike, sentence = compared(tomita(1), cyclic(3))
+    assert not alike
+    assert "symbols" in sentence
+
+
+def test_both_are_drawn_with_their_names(tmp_path: Path) -> None:
+    figure = paint(shuffled(symmetric(3), 1), symmetric(3), ("S3-42", "S3"))
+    said = words(figure)
+    assert "S3-42: 6 states" in said
+    assert "S3: 6 states" in said
+    assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
+    assert svg(figure, tmp_path).startswith(b"<?xml")
+
+
+def test_a_mealy_machine_says_on_the_way_what_a_moore_machine_says_there() -> None:
+    machine, word = tomita(4), [0, 0, 1, 0, 0, 0, 1]
+    made = as_mealy(machine)
+    assert isinstance(made, Mealy)
+    assert made.respond(np.array(word)).tolist() == machine.respond(np.array(word)).tolist()

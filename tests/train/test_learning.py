@@ -1,0 +1,143 @@
+"""A plan in, a certified network out; and the folder and the verb around it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from detent.automata import Moore, read_machine, separating_word, write_machine
+from detent.cli._app import run as command
+from detent.errors import BrokenFile, InvalidConfig, UnknownName
+from detent.tasks import task
+from detent.train import Plan, Settings, train
+from detent.train.induce import judged
+from detent.train.run_dir import load
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.mark.parametrize(
+    ("name", "heads", "arm"),
+    [
+        ("Z2", None, "default"),
+        ("S3", None, "default"),
+        ("S3", (6,), "default"),
+        ("FF", None, "default"),
+        ("DFF5", (3,), "default"),
+        ("S4", None, "default"),
+        pytest.param("A5", (5, 12), "default", marks=pytest.mark.slow),
+        ("S4", (4, 3, 2), "anchored"),
+        ("Tomita7", None, "default"),
+    ],
+)
+def test_tasks_are_learned_and_the_machine_is_the_target(name, heads, arm):
+    run = train(Plan(task=name, heads=heads, arm=arm, width=64))
+    assert run.certified, (run.verdict.explain(), run.history[-1])
+    fresh = run.task.sample(8, 2000, np.random.default_rng(0))
+    with torch.no_grad():
+        said, _ = run.model(torch.from_numpy(fresh.inputs.astype(np.int64)))
+    assert np.array_equal(said.argmax(-1).numpy(), fresh.states)
+
+
+def test_the_same_plan_gives_the_same_weights():
+    plan = Plan(task="S3", width=32)
+    once, twice, other = (train(one).extracted.weights for one in (plan, plan, replace(plan, seed=43)))
+    assert once == twice
+    assert once != other
+
+
+def test_a_machine_from_a_file(tmp_path):
+    generator = np.random.default_rng(8)
+    machine = Moore(
+        symbols=("a", "b", "c"), tables=generator.integers(0, 12, (3, 12)), outputs=tuple(map(str, range(12))),
+        readout=np.arange(12),
+    )  # fmt: skip
+    write_machine(machine, tmp_path / "mine.dot")
+    run = train(Plan(task=str(tmp_path / "mine.dot"), width=64))
+    assert run.certified
+
+
+def test_a_network_that_is_wrong_somewhere_is_told_where():
+    """The judge barks: one transition of one head bent, and the shortest word that shows it comes out."""
+    run = train(Plan(task="S3", width=32))
+    block = run.model.layers[0].block
+    with torch.no_grad():
+        block.bias[0:3] += torch.tensor([0.0, 0.0, 1e4])  # head 0, from index 0: everything goes to 2
+    _, verdict = judged(run.model, run.task)
+    assert not verdict
+    assert verdict.failure is not None
+    assert 1 <= len(verdict.failure.word) <= 3
+
+
+def test_the_papers_arm_stops_when_told_and_says_that_it_did_not_learn():
+    short = Settings(batch=8, length=8, steps=4, check_every=2, check_words=8)
+    run = train(Plan(task="S4", arm="paper", width=16, tracking=short, restarts=1))
+    assert not run.certified
+    assert run.restarts == 1
+    assert run.steps == 8
+    assert [row["attempt"] for row in run.history] == [0, 0, 1, 1]
+
+
+def test_a_folder_holds_the_run(tmp_path):
+    plan = Plan(task="S3", width=32, heads=(3, 2))
+    run = train(plan, out=tmp_path / "run")
+    again, model = load(tmp_path / "run")
+    assert again == plan
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), run.model.parameters(), strict=True))
+    machine = read_machine(tmp_path / "run" / "machine.json")
+    assert separating_word(machine, task("S3").machine) is None
+    assert sorted(machine.states) == sorted(task("S3").machine.states)
+    (tmp_path / "run" / "model.safetensors").write_bytes(b"cut")
+    with pytest.raises(BrokenFile, match="these are not the weights of this run"):
+        load(tmp_path / "run")
+    (tmp_path / "run" / "config.json").write_text("{}")
+    with pytest.raises(BrokenFile, match="this is not the plan of a run"):
+        load(tmp_path / "run")
+
+
+def test_the_verb_trains_and_says_so(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert command(["train", "S3", "--seed", "5", "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert row["certified"] is True
+    assert row["heads"] == [3, 2]
+    folder = tmp_path / "runs" / "S3-5-default"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "certificate.json", "config.json", "history.jsonl", "machine.json", "model.safetensors", "report.html",
+    ]  # fmt: skip
+    assert command(["check", str(folder / "certificate.json")]) == 0
+    assert "float32" in capsys.readouterr().out
+    text = (folder / "certificate.json").read_text()
+    (folder / "certificate.json").write_text(text.replace('"start"', '"strat"', 1))
+    assert command(["check", str(folder / "certificate.json")]) in (1, 2)
+    capsys.readouterr()
+    assert command(["train", "S3", "--seed", "6", "--out", str(folder)]) == 2
+    assert "holds a run already, with seed 5, not 6" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["train", "S33"], "there is no task S33"),
+        (["train", "S3", "--heads", "2;3"], "heads are numbers with commas between them"),
+        (["train", "S3", "--heads", "2,2"], "fit into heads (2, 2); leave the heads out"),
+        (["train", "S3", "--recipe", "papper"], "Did you mean 'paper'"),
+        (["train", "TSO3", "--heads", "4,4"], "their sizes are given; got heads (4, 4)"),
+    ],
+)
+def test_wrong_calls_get_a_sentence(arguments, sentence, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert command(arguments) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_plans_are_checked():
+    with pytest.raises(UnknownName, match="unknown arm 'defualt'"):
+        Plan(task="S3", arm="defualt")
+    with pytest.raises(InvalidConfig, match="restarts are 0 or more"):
+        Plan(task="S3", restarts=-1)
+    assert task("S3").name == "S3"

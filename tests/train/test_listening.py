@@ -1,0 +1,86 @@
+"""Networks that were told outputs alone, certified by behaviour; and the verb that trains them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from detent.automata import write_machine
+from detent.certify.check import check
+from detent.cli._app import run as command
+from detent.errors import InvalidConfig, UnknownName
+from detent.tasks import Task, task
+from detent.train import Plan, train
+from tests.train.test_hearing import answers, coloured, random_moore
+
+MACHINES = {
+    "Tomita3": task("Tomita3").machine,
+    "10 states": random_moore(10, 2, 42),
+    "30 states": random_moore(30, 2, 42),
+    "S4 in two colours": coloured("S4"),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_behaviour_is_learned_and_certified(name, tmp_path):
+    machine = MACHINES[name]
+    run = train(Task.of(machine, name=name), supervise="outputs", width=64, out=tmp_path / "run")
+    assert run.certified, run.verdict.explain()
+    assert run.model.labels == 2
+    assert run.certificate().content["target"]["says"] == "outputs"
+    assert check(tmp_path / "run" / "certificate.json")
+    words = np.random.default_rng(0).integers(0, machine.n_symbols, (4, 500))
+    with torch.no_grad():
+        said = run.model(torch.from_numpy(words))[0].argmax(-1).numpy()
+    for word, numbers in zip(words, said, strict=True):
+        assert [machine.outputs[k] for k in numbers] == answers(machine, word)
+
+
+def test_the_verb(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_machine(random_moore(7, 2, 4), tmp_path / "mine.json")
+    assert command(["train", "mine.json", "--supervise", "outputs", "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert row["folder"] == "runs/mine-42-default-outputs"
+    assert command(["certify", row["folder"]]) == 0
+    assert "mine from outputs, default, seed 42: compared with a target of" in capsys.readouterr().out
+    assert command(["certify", f"{row['folder']}/machine.json", "--against", "mine.json", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["labels"] == "outputs"
+    assert command(["train", "mine.json", "--supervise", "outputs", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["weights"] == row["weights"]
+
+
+def test_the_verb_says_when_nothing_was_learned(tmp_path, monkeypatch, capsys):
+    from detent.learning import passive_learning as hearing
+
+    monkeypatch.setattr(hearing, "merge_states", lambda tree, *, most, effort: None)
+    monkeypatch.chdir(tmp_path)
+    assert command(["train", "Tomita4", "--supervise", "outputs"]) == 1
+    out, err = capsys.readouterr()
+    assert out.startswith("not learned: after 4096 words of 64 symbols, merging states gave more than 512 states")
+    assert err == ""
+    assert command(["train", "Tomita4", "--supervise", "outputs", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["certified"] is False
+
+
+def test_plans_that_ask_for_too_much():
+    with pytest.raises(InvalidConfig, match="the arm 'anchored' is given states"):
+        Plan(task="Tomita4", supervise="outputs", arm="anchored")
+    with pytest.raises(UnknownName, match=r"unknown supervision 'output'\. Did you mean 'outputs'"):
+        Plan(task="Tomita4", supervise="output")
+    with pytest.raises(InvalidConfig, match="told by its states and answers"):
+        train("TSO3", supervise="outputs")
+    with pytest.raises(InvalidConfig, match=r"found in the outputs of Tomita4, fit into heads \(2,\)"):
+        train("Tomita4", supervise="outputs", heads=(2,))
+
+
+def test_the_papers_arm_hears_outputs_too():
+    from detent.train import Settings
+
+    short = Settings(batch=8, length=8, steps=4, check_every=2, check_words=8)
+    run = train("Tomita4", supervise="outputs", arm="paper", tracking=short, restarts=0, width=16)
+    assert run.model.labels == 2
+    assert run.verdict.target.says == "outputs"

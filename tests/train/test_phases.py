@@ -1,0 +1,177 @@
+"""Teaching codes, the loss of the paper, and putting a run down and taking it up again."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from detent.errors import BrokenFile, InvalidConfig
+from detent.nn import NFSM, Backbone
+from detent.nn.losses import (
+    NOISE_DEVIATION,
+    class_weights,
+    exploration_penalty,
+    first_error,
+    mask,
+    tracking_loss,
+    watched,
+)
+from detent.tasks import task
+from detent.train import Anchor, Anchored, Anchoring, Settings, Tracking, checkpoint, find_codes, observe
+
+SMALL = Settings(batch=16, length=12, check_words=32, check_every=5)
+
+
+def model_of(name, heads, *, width=32, start=None, seed=0):
+    speaker = task(name)
+    generator = torch.Generator().manual_seed(seed)
+    block = NFSM(width, heads, start=start, generator=generator)
+    symbols, labels = speaker.machine.n_symbols, speaker.machine.n_states
+    return speaker, Backbone(symbols, labels, [block], width=width, generator=generator)
+
+
+def anchored(name, heads=None, seed=0):
+    generator = np.random.default_rng(seed)
+    codes = find_codes(observe(task(name), generator, batch=64, length=64), heads, seed=seed)
+    assert codes is not None
+    speaker, model = model_of(name, codes.heads, start=codes.start, seed=seed)
+    anchor = Anchor(model, codes, Anchoring(longest=500), torch.Generator().manual_seed(seed))
+    return Anchored(anchor, speaker, generator, batch=64, length=32)
+
+
+@pytest.mark.parametrize(("name", "heads"), [("S3", None), ("Z5", None), ("FF", (3,)), ("S3", (6,))])
+def test_taught_codes_become_the_machine(name, heads):
+    torch.manual_seed(0)
+    phase = anchored(name, heads)
+    while not phase.done:
+        phase.step()
+        if phase.steps % phase.check_every == 0:
+            row = phase.check()
+    assert row["table_margin"] >= 4
+    phase.anchor.release()
+    model, fresh = phase.anchor.model.eval(), phase.task.sample(32, 500, phase.generator)
+    with torch.no_grad():
+        said, _ = model(torch.from_numpy(fresh.inputs.astype(np.int64)))
+    assert np.array_equal(said.argmax(-1).numpy(), fresh.states)
+
+
+def test_the_first_error_and_the_mask():
+    labels = torch.tensor([[0, 1, 1], [1, 1, 0], [0, 0, 0]])
+    logits = torch.nn.functional.one_hot(torch.tensor([[0, 1, 1], [1, 0, 1], [1, 0, 0]]), 2).float()
+    first = first_error(logits, labels)
+    assert first.tolist() == [3, 1, 0]
+    wanted = [[1, 1, 1], [1, 1, math.exp(-3)], [1, math.exp(-3), math.exp(-6)]]
+    torch.testing.assert_close(mask(first, 3, 3.0), torch.tensor(wanted))
+
+
+def test_rare_labels_weigh_more():
+    labels = torch.tensor([[0, 0, 0, 0, 0, 0, 0, 0, 1]])
+    weights = class_weights(labels, 3, 0.5)
+    torch.testing.assert_close(weights[0, 8] / weights[0, 0], torch.tensor(8**0.5))
+    torch.testing.assert_close(weights.mean(), torch.tensor(1.0))
+    assert torch.equal(class_weights(labels, 3, 0.0), torch.ones(1, 9))
+
+
+def test_the_loss_is_the_formula():
+    generator = torch.Generator().manual_seed(1)
+    logits, labels = torch.randn(4, 6, 3, generator=generator), torch.randint(0, 3, (4, 6), generator=generator)
+    loss, first = tracking_loss(logits, labels, rate=3.0, balance=0.5)
+    total = 0.0
+    counts = torch.bincount(labels.flatten(), minlength=3)
+    for b in range(4):
+        above = below = 0.0
+        for t in range(6):
+            weight = math.exp(-3.0 * max(0, t - int(first[b]))) / math.sqrt(int(counts[labels[b, t]]))
+            above += weight * float(-logits[b, t].log_softmax(0)[labels[b, t]])
+            below += weight
+        total += above / below
+    assert float(loss.detach()) == pytest.approx(total / 4, rel=1e-5)  # float32
+
+
+def test_the_penalty_is_the_formula_at_the_states_of_this_pass():
+    speaker, model = model_of("S4", (4, 3))
+    with torch.no_grad():
+        model.layers[0].block.weight.mul_(6)
+    batch = speaker.sample(8, 10, np.random.default_rng(0))
+    model.train()
+    with watched(model) as calls:
+        model(torch.from_numpy(batch.inputs.astype(np.int64)), seed=3)
+    (call,) = calls
+    first = torch.tensor([0, 1, 5, 9, 10, 10, 2, 3])
+    block, total = call.block, 0.0
+    for b in range(8):
+        t = int(first[b])
+        if t == 10:
+            continue
+        before = call.states_before(first)[b]
+        theta = (call.rows[b, t] @ block.weight.T + block.bias).detach()
+        for column, d, at in ((int(before[0]), 4, 0), (int(before[1]), 3, 16)):
+            u = theta[at + column * d : at + (column + 1) * d] / 0.5
+            total += max(0.0, float(u.std(correction=0)) / NOISE_DEVIATION - 1) ** 2 / 2
+    assert float(exploration_penalty(call, first).detach()) == pytest.approx(total / 8, rel=1e-4)
+    assert total > 0
+    # states before step t are those of a pass over the first t steps with the same noise
+    _, alone = block(call.rows[:1, :7].detach(), seed=3)
+    assert torch.equal(call.states_before(torch.full((8,), 7))[0], alone[0])
+
+
+def test_training_end_to_end_goes_down():
+    torch.manual_seed(0)
+    speaker, model = model_of("Z2", (2,))
+    phase = Tracking(model, speaker, SMALL, np.random.default_rng(0))
+    losses = []
+    for _ in range(40):
+        phase.step()
+        losses.append(phase.loss)
+    assert sum(losses[-10:]) < sum(losses[:10])
+    assert set(phase.check()) == {"loss", "first_error", "accuracy", "path"}
+
+
+def trained(tmp_path, interrupted):
+    """Ten steps of both phases' optimisers, put down in the middle or not."""
+    torch.manual_seed(7)
+    speaker, model = model_of("S3", (3, 2))
+    phase = Tracking(model, speaker, SMALL, np.random.default_rng(7))
+    for step in range(10):
+        if interrupted and step == 4:
+            counters = {"steps": phase.steps}
+            checkpoint.save(tmp_path / "last", phase.module, phase.optimizer, phase.generator, counters)
+            torch.manual_seed(99)
+            speaker, model = model_of("S3", (3, 2), seed=5)
+            phase = Tracking(model, speaker, SMALL, np.random.default_rng(11))
+            phase.steps = checkpoint.load(tmp_path / "last", phase.module, phase.optimizer, phase.generator)["steps"]
+        phase.step()
+    return phase
+
+
+def test_a_run_that_was_put_down_ends_with_the_same_bits(tmp_path):
+    whole, resumed = trained(tmp_path, False), trained(tmp_path, True)
+    assert whole.loss == resumed.loss
+    for one, other in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00" * 100, b"nonsense"])
+def test_what_is_no_checkpoint_is_refused(tmp_path, content):
+    speaker, model = model_of("Z2", (2,))
+    phase = Tracking(model, speaker, SMALL, np.random.default_rng(0))
+    (tmp_path / "last").write_bytes(content)
+    with pytest.raises(BrokenFile, match="this is not a checkpoint of this run"):
+        checkpoint.load(tmp_path / "last", phase.module, phase.optimizer, phase.generator)
+
+
+def test_settings_are_checked():
+    with pytest.raises(InvalidConfig, match="batch must be at least 1; got 0"):
+        Settings(batch=0)
+    with pytest.raises(InvalidConfig, match="rate must be positive"):
+        Settings(rate=0.0)
+    assert Settings().decayed(1.0, 0.0, 0) == 1.0
+    assert Settings().decayed(1.0, 0.0, 100_000) == pytest.approx(0.0)
+    assert Settings(steps=10).decayed(1.0, 0.0, 5) == pytest.approx(0.5)
+    assert Settings(steps=10, horizon=20).decayed(1.0, 0.0, 10) == pytest.approx(0.5)
+    assert Settings(steps=10, horizon=5).decayed(1.0, 0.25, 7) == 0.25
+    with pytest.raises(InvalidConfig, match="the horizon of cosines is at least 1; got 0"):
+        Settings(horizon=0)

@@ -1,0 +1,223 @@
+"""A run that was killed, stopped or repeated ends with the weights of one that was left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+from detent.automata import Moore, cyclic, write_machine
+from detent.cli._app import run as command
+from detent.errors import BrokenFile, InvalidConfig
+from detent.train import Plan, Settings, train
+from detent.train.checkpointer import Interrupted
+
+LAST = "checkpoint.safetensors"
+SHORT = Settings(batch=8, length=8, steps=12, check_every=3, check_words=8)
+PLANS = {
+    "default": Plan(task="S3", width=16),
+    "paper": Plan(task="S3", width=16, arm="paper", tracking=SHORT, restarts=1),
+}
+
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def stopped_at(row: int, how):
+    """A watcher that stops the run, as it was told, at this row of its history."""
+    seen = []
+
+    def watch(said):
+        seen.append(said)
+        if len(seen) == row:
+            how()
+
+    return watch
+
+
+@cache
+def alone(name):
+    """The run that nobody disturbs."""
+    return train(PLANS[name])
+
+
+class Died(Exception):
+    pass
+
+
+def die():
+    raise Died
+
+
+@pytest.mark.parametrize(("name", "row"), [("default", 1), ("default", 3), ("default", 5), ("paper", 2), ("paper", 6)])
+def test_what_died_goes_on_to_the_same_weights(name, row, tmp_path):
+    """Put down at every check; dying at a row loses the steps since the one before it."""
+    plan, folder, whole = PLANS[name], tmp_path / "run", alone(name)
+    with pytest.raises(Died):
+        train(plan, stopped_at(row, die), out=folder, keep_every=0.0)
+    assert (folder / LAST).exists() == (row > 1)
+    run = train(plan, out=folder)
+    assert run.extracted.weights == whole.extracted.weights
+    assert (run.steps, run.restarts, run.certified) == (whole.steps, whole.restarts, whole.certified)
+    assert run.history == whole.history
+    assert [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()] == whole.history
+    assert not (folder / LAST).exists()
+    assert run.seconds > 0
+
+
+def test_dying_twice_and_in_the_second_attempt(tmp_path):
+    plan, folder = PLANS["paper"], tmp_path / "run"
+    for row in (3, 4):
+        with pytest.raises(Died):
+            train(plan, stopped_at(row, die), out=folder, keep_every=0.0)
+    assert train(plan, out=folder).extracted.weights == alone("paper").extracted.weights
+
+
+def test_an_interrupt_waits_for_the_step_and_loses_nothing(tmp_path):
+    folder = tmp_path / "run"
+    ask = stopped_at(2, lambda: os.kill(os.getpid(), signal.SIGINT))
+    with pytest.raises(Interrupted, match="stopped after step 6 of the phase 'tracking'"):
+        train(PLANS["paper"], ask, out=folder, keep_every=1e9)
+    assert (folder / LAST).exists()
+    run = train(PLANS["paper"], out=folder)
+    assert run.extracted.weights == alone("paper").extracted.weights
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+PROGRAM = """
+import os, signal, sys, torch
+from detent.train import Plan, train
+from detent.train import Settings
+
+torch.set_num_threads(1)
+rows = []
+def watch(row):
+    rows.append(row)
+    if len(rows) == int(sys.argv[2]):
+        os.kill(os.getpid(), getattr(signal, sys.argv[3]))
+
+settings = Settings(batch=8, length=8, steps=12, check_every=3, check_words=8)
+train(Plan(task="S3", width=16, arm="paper", tracking=settings, restarts=1), watch, out=sys.argv[1], keep_every=0.0)
+"""
+
+
+@pytest.mark.slow
+def test_killed_by_the_system(tmp_path):
+    folder = tmp_path / "run"
+    done = subprocess.run([sys.executable, "-c", PROGRAM, folder, "3", "SIGKILL"])
+    assert done.returncode == -signal.SIGKILL
+    assert not (folder / "model.safetensors").exists()
+    assert train(PLANS["paper"], out=folder).extracted.weights == alone("paper").extracted.weights
+
+
+@pytest.mark.slow
+def test_the_verb_is_killed_and_repeated(tmp_path, capsys):
+    """As a person would: `detent train` killed once its history has begun, and the same command again."""
+    arguments = ["train", "S3", "--seed", "7", "--out", str(tmp_path / "killed"), "--json"]
+    program = subprocess.Popen([sys.executable, "-m", "detent", *arguments], stdout=subprocess.DEVNULL)
+    history = tmp_path / "killed" / "history.jsonl"
+    for _ in range(1200):
+        if history.exists() and history.stat().st_size:
+            break
+        time.sleep(0.05)
+    program.kill()
+    assert program.wait() == -signal.SIGKILL
+    assert not (tmp_path / "killed" / "model.safetensors").exists()
+    assert command(arguments) == 0
+    killed = json.loads(capsys.readouterr().out)
+    assert command(["train", "S3", "--seed", "7", "--out", str(tmp_path / "alone"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["weights"] == killed["weights"]
+    # and once more: it is over, and says the same again
+    assert command(arguments) == 0
+    assert json.loads(capsys.readouterr().out) == killed
+
+
+def test_the_verb_is_interrupted_and_says_so(tmp_path, monkeypatch, capsys):
+    from detent import train as recipes
+
+    monkeypatch.chdir(tmp_path)
+    whole = recipes.train
+
+    def asked(plan, watch, **call):
+        return whole(plan, stopped_at(1, lambda: os.kill(os.getpid(), signal.SIGINT)), **call)
+
+    monkeypatch.setattr(recipes, "train", asked)
+    assert command(["train", "S3"]) == 130
+    out, err = capsys.readouterr()
+    assert (out, err) == (
+        "",
+        "detent: stopped after step 10 of the phase 'anchored'; runs/S3-42-default is gone on with when the command "
+        "is repeated.\n",
+    )
+    monkeypatch.setattr(recipes, "train", whole)
+    assert command(["train", "S3", "--json"]) == 0
+    done = json.loads(capsys.readouterr().out)
+    # once more: it is over, and says the same again
+    assert command(["train", "S3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == done
+
+
+def test_folders_of_others_are_refused(tmp_path):
+    folder = tmp_path / "run"
+    with pytest.raises(Died):
+        train("S3", stopped_at(1, die), out=folder, width=16)
+    with pytest.raises(InvalidConfig, match=r"holds a run already, with width 16, not 128; name another folder"):
+        train("S3", out=folder)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "history.jsonl").write_text("{}\n")
+    for other in ("other", "run/config.json"):
+        with pytest.raises(InvalidConfig, match="holds something else than a run"):
+            train("S3", out=tmp_path / other)
+    assert (tmp_path / "other" / "history.jsonl").read_text() == "{}\n"
+    (folder / LAST).write_bytes(b"half a checkp")
+    with pytest.raises(BrokenFile, match=r"not a checkpoint of this run .*; remove it to begin again"):
+        train("S3", out=folder, width=16)
+
+
+def test_a_target_that_has_changed_is_noticed(tmp_path):
+    mine, folder = tmp_path / "mine.json", tmp_path / "run"
+    write_machine(cyclic(3), mine)
+    with pytest.raises(Died):
+        train(mine, stopped_at(1, die), out=folder, width=16)
+    write_machine(cyclic(4), mine)
+    with pytest.raises(InvalidConfig, match="has changed since"):
+        train(mine, out=folder, width=16)
+
+
+def test_the_best_weights_are_kept(tmp_path):
+    """Accuracies are made up: the weights of the best check come back, from disk too."""
+    from detent.train.loop import Best
+
+    model = torch.nn.Linear(2, 2)
+    best, wanted = Best(model, tmp_path / "best", 0), None
+    for accuracy in (0.1, 0.7, 0.3):
+        torch.nn.init.constant_(model.weight, accuracy)
+        best.look({"accuracy": accuracy, "first_error": 1.0})
+        wanted = model.weight.detach().clone() if accuracy == 0.7 else wanted
+    best.restore()
+    assert torch.equal(model.weight, wanted)
+    torch.nn.init.zeros_(model.weight)
+    Best(model, tmp_path / "best", 1).restore()
+    assert not model.weight.any()
+    Best(model, tmp_path / "best", 0).restore()
+    assert torch.equal(model.weight, wanted)
+
+
+def test_tasks_of_ones_own(tmp_path):
+    from detent.tasks import Task
+
+    generator = np.random.default_rng(5)
+    machine = Moore(symbols="ab", tables=generator.integers(0, 4, (2, 4)), outputs="wxyz", readout=np.arange(4))
+    run = train(Task.of(machine, name="S3"), width=32, out=tmp_path / "run")
+    assert run.certified
+    assert (tmp_path / "run" / "target.json").exists()
+    assert command(["certify", str(tmp_path / "run")]) == 0
+    assert train(machine, width=32).certified

@@ -1,0 +1,102 @@
+"""Two layers are taught the registers of stories, and know them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+
+from detent.nn import NFSM, Backbone
+from detent.tasks import task
+from detent.train import Anchoring, Settings, Tracking
+from detent.train.stack_pretraining import AnchoredStack, StackAnchor
+from detent.train.stack_supervision import learn_from, stage, stories
+
+
+def taught(people: int, *, width: int = 64, steps: int = 400, seed: int = 0) -> AnchoredStack:
+    speaker, generator = task(f"TSO{people}"), torch.Generator().manual_seed(seed)
+    told = stories(speaker, np.random.default_rng(seed), batch=128)
+    stages = stage(speaker, list(islice(told, 4)))
+    blocks = [
+        NFSM(width, heads, start=start, generator=generator)
+        for heads, start in zip(stages.heads, stages.starts, strict=True)
+    ]
+    model = Backbone(
+        speaker.machine.n_symbols, speaker.machine.n_states, blocks, width=width, reach=2, answers=people,
+        generator=generator,
+    )  # fmt: skip
+    anchor = StackAnchor(model, stages, learn_from(told, stages), Anchoring(longest=steps), generator)
+    return AnchoredStack(anchor, np.random.default_rng(seed))
+
+
+@pytest.fixture(scope="module")
+def two_people() -> AnchoredStack:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    phase = taught(2)
+    while not phase.done:
+        phase.step()
+        if phase.steps % phase.check_every == 0:
+            phase.check()
+    phase.anchor.release()
+    torch.set_num_threads(before)
+    return phase
+
+
+def test_stories_of_any_length_are_understood(two_people: AnchoredStack) -> None:
+    assert two_people.streak == 2, two_people.anchor.margins()
+    model, speaker = two_people.anchor.model.eval(), task("TSO2")
+    for length in (15, 61, 503):
+        batch = speaker.sample(16, length, np.random.default_rng(length))
+        with torch.no_grad():
+            h, _ = model.hidden(torch.from_numpy(batch.inputs.astype(np.int64)))
+            assert np.array_equal(model.label(h).argmax(-1).numpy(), batch.states)
+            assert np.array_equal(model.answer(h[:, -1]).argmax(-1).numpy(), batch.answers)
+
+
+def test_margins_are_those_of_the_network(two_people: AnchoredStack) -> None:
+    """A bent move of either layer, or a bent answer, shows."""
+    anchor = two_people.anchor
+    tables, reads = anchor.margins()
+    assert tables >= 4
+    assert reads >= 3
+    with torch.no_grad():
+        for layer in anchor.layers:
+            layer.block.bias[0] -= 1e3  # the first head shall not stay at index 0
+            assert anchor.margins()[0] < -1e3
+            layer.block.bias[0] += 1e3
+        anchor.model.reply.bias[1] += 1e3
+        assert anchor.margins()[1] < -100
+        anchor.model.reply.bias[1] -= 1e3
+
+
+def test_answers_are_part_of_the_loss() -> None:
+    """The gradient of the released phase reaches the second read-out."""
+    phase = taught(2, width=16)
+    model = phase.anchor.model
+    before = model.reply.weight.clone()
+    settings = Settings(batch=4, length=16, check_words=4)
+    Tracking(model, task("TSO2"), settings, np.random.default_rng(0)).step()
+    assert not torch.equal(model.reply.weight, before)
+
+
+def test_a_check_counts_wrong_answers(two_people: AnchoredStack) -> None:
+    model, speaker = two_people.anchor.model, task("TSO2")
+    tracking = Tracking(model, speaker, Settings(length=31, check_words=32), np.random.default_rng(5))
+    assert tracking.accuracy() == 1.0
+    with torch.no_grad():
+        model.reply.bias[0] += 1e3
+        assert 0 < tracking.accuracy() < 1
+        model.reply.bias[0] -= 1e3
+
+
+def test_half_of_the_reads_ask() -> None:
+    phase = taught(3, width=16)
+    phase.anchor.settings = replace(phase.anchor.settings, rows=20)
+    rows = phase._some()
+    assert (phase.anchor.lessons.answers[rows] >= 0).sum() == 10
+    assert len(rows) == 20

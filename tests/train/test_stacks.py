@@ -1,0 +1,172 @@
+"""A stack is taught, certified on all stories, and answers text in any order; through the folder and the verbs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from detent.cli._app import run as command
+from detent.errors import InvalidConfig
+from detent.runtime import load as load_machine
+from detent.tasks import task
+from detent.train import Anchoring, Plan, Run, Settings, train
+from detent.train.build import judged, network
+from detent.train.config import RELEASE
+from detent.train.free_text import tell, text_machine
+from detent.train.run_dir import load
+from detent.train.stack_pretraining import fitted
+from paper.experiments.free_stories import learn_freely
+from paper.experiments.stories import report
+from paper.experiments.story_stream import stream_rows
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("stack") / "run"
+
+
+@pytest.fixture(scope="module")
+def learned(folder: Path) -> Run:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    run = train("TSO2", width=64, out=folder)
+    torch.set_num_threads(before)
+    return run
+
+
+def test_it_is_certified_and_named_for_what_it_was_given(learned: Run) -> None:
+    assert learned.certified, learned.verdict.explain()
+    assert learned.plan.arm == "anchored"
+    assert learned.heads == (3, 3, 3, 3, 3)
+    assert [row["phase"] for row in learned.history][-1] == "released"
+    assert learned.verdict.task_states == 12
+    assert "float32" in learned.certificate().proved
+
+
+def test_the_network_answers_long_stories(learned: Run) -> None:
+    batch = learned.task.sample(8, 2003, np.random.default_rng(0))
+    with torch.no_grad():
+        h, _ = learned.model.eval().hidden(torch.from_numpy(batch.inputs.astype(np.int64)))
+        assert np.array_equal(learned.model.label(h).argmax(-1).numpy(), batch.states)
+        assert np.array_equal(learned.model.answer(h[:, -1]).argmax(-1).numpy(), batch.answers)
+
+
+def test_the_folder_brings_it_back(learned: Run, folder: Path) -> None:
+    plan, model = load(folder)
+    assert plan == learned.plan
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), learned.model.parameters(), strict=True))
+    assert load_machine(folder / "machine.json").about["reads"] == "sentences in any order"
+
+
+def test_the_certificate_is_checked_by_the_verb(learned: Run, folder: Path, capsys: pytest.CaptureFixture) -> None:
+    assert command(["check", str(folder / "certificate.json")]) == 0
+    content = json.loads((folder / "certificate.json").read_text())
+    answers = content["question"]["answers"]
+    assert answers == ["alice", "bob"]
+    capsys.readouterr()
+
+
+def test_text_in_any_order_is_answered(learned: Run, folder: Path) -> None:
+    machine = load_machine(folder / "machine.json")
+    text = "bob has the key . bob swaps with alice . . who has the key ? bob has the ring . who has the ring ?"
+    assert [said for said in machine.speak(text) if said] == ["alice", "bob"]
+
+
+def test_a_network_that_is_wrong_on_tellings_answers_its_stories(learned: Run) -> None:
+    """One bent answer at a time: the shortest telling that shows it comes out."""
+    bent = network(learned.task, learned.extracted.heads, width=64)
+    bent.load_state_dict(learned.model.state_dict())
+    with torch.no_grad():
+        bent.reply.bias[0] += 1e3
+    told = tell(bent.eval(), learned.extracted)
+    assert not told.right
+    assert told.wrong is not None
+    assert told.wrong[-1] == "?"
+    assert len(told.wrong) == 10  # bob has something, and who has it?
+    _, reads = text_machine(bent, learned.extracted)
+    assert reads == "stories as the task tells them"
+    assert judged(bent, learned.task)[1].failure.kind == "answer"
+
+
+def test_plans_are_fitted() -> None:
+    plan = fitted(Plan(task="TSO3"), task("TSO3"))
+    assert (plan.arm, plan.tracking.batch, plan.tracking.length) == ("anchored", 64, 256)
+    assert fitted(Plan(task="TSO3", arm="paper"), task("TSO3")).arm == "paper"
+    short = Settings(batch=4, length=24)
+    assert fitted(Plan(task="TSO3", tracking=short), task("TSO3")).tracking == short
+    assert fitted(Plan(task="S3"), task("S3")) == Plan(task="S3")
+    with pytest.raises(InvalidConfig, match="TSO3 takes layers of 4 and 3 heads, and their sizes are given"):
+        fitted(Plan(task="TSO3", heads=(4,)), task("TSO3"))
+
+
+def test_extracting_says_what_heads_are_for(learned: Run, folder: Path, tmp_path: Path, capsys) -> None:
+    assert command(["extract", str(folder), "-o", str(tmp_path / "tso2.json")]) == 0
+    said = capsys.readouterr().out
+    assert "layer 0, head 1 (3 indices) tracks the first name, one symbol ago" in said
+    assert "layer 1, head 1 (3 indices) tracks the holder of the key" in said
+    assert load_machine(tmp_path / "tso2.json") == load_machine(folder / "machine.json")
+
+
+def test_heads_along_a_story(learned: Run) -> None:
+    story, *heads = stream_rows(learned.model, learned.task, seed=2)
+    assert story["answer"] == story["said"]
+    assert story["tokens"][-1] == "?"
+    assert [head["means"] for head in heads] == [
+        "the first name", "the first name, one symbol ago", "the symbol before, when it is asked for",
+        "the holder of the ring", "the holder of the key",
+    ]  # fmt: skip
+    holder = {"ring": heads[3], "key": heads[4]}[story["tokens"][-2]]
+    assert holder["values"][-1] == story["answer"]
+
+
+def test_the_row_of_a_run(learned: Run) -> None:
+    row = report(learned)
+    assert (row["task"], row["recipe"], row["seed"], row["certified"]) == ("TSO2", "anchored", 42, True)
+    assert row["right_in_any_order"] is True
+    assert row["states"] == 12
+    assert row["certificate"] == learned.certificate().sha256
+
+
+def test_the_free_recipe_says_how_far_it_got() -> None:
+    row = learn_freely(task("TSO2"), 0, seconds=0.0, length=16)
+    assert (row["recipe"], row["certified"], row["steps"]) == ("paper", False, 1)
+    assert row["loss"] > 0
+    assert 0 <= row["first_error"] <= 16
+
+
+class Died(Exception):
+    pass
+
+
+HASTY = Plan(
+    task="TSO2", width=16, restarts=0, anchoring=Anchoring(longest=20, check_every=5),
+    release=replace(RELEASE, steps=4, check_every=2, check_words=4),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> Run:
+    return train(HASTY)
+
+
+@pytest.mark.parametrize("row", [3, 6])
+def test_a_stack_that_died_goes_on_to_the_same_weights(row: int, undisturbed: Run, tmp_path: Path) -> None:
+    """Once while it is taught, once after it was released."""
+    rows: list[object] = []
+
+    def die(said: object) -> None:
+        rows.append(said)
+        if len(rows) == row:
+            raise Died
+
+    with pytest.raises(Died):
+        train(HASTY, die, out=tmp_path / "run", keep_every=0.0)
+    again = train(HASTY, out=tmp_path / "run")
+    assert again.extracted.weights == undisturbed.extracted.weights
+    assert again.history == undisturbed.history
+    assert len(again.history) == 6

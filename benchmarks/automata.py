@@ -19,10 +19,10 @@ from detent.automata import (
     Moore,
     Semiautomaton,
     alternating,
+    distinguishing_word,
     factor,
     minimize,
     read_machine,
-    separating_word,
     symmetric,
 )
 
@@ -92,7 +92,7 @@ def comparing(report: Report, small: Moore, large: Moore, rounds: int) -> None:
     methods = [
         Method(LIB, lambda: bool(dfas[0] == dfas[1]), large.n_states),
         Method(AALPY, lambda: bool(bisimilar(*theirs)), large.n_states),
-        Method(OURS, lambda: separating_word(small, large) is None, large.n_states),
+        Method(OURS, lambda: distinguishing_word(small, large) is None, large.n_states),
     ]
     _measure(report, f"compare {small.n_states} states with {large.n_states}", methods, "states", rounds)
 

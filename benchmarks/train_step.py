@@ -25,7 +25,8 @@ from benchmarks.harness import Method, Report, Target, Unequal
 from detent.nn import NFSM, Backbone
 from detent.nn.losses import reach
 from detent.ops.gumbel import gumbel
-from detent.tasks import Task, task
+from detent.tasks import Task
+from detent.tasks import task as get_task
 from detent.train import Plan, Settings
 from detent.train import fast_gradient as quick
 from detent.train.api import train
@@ -45,19 +46,19 @@ Words = tuple[Tensor, Tensor]
 def run(quick: bool) -> Report:
     report = Report(title="One step of training, the quick path against dense PyTorch")
     for name, heads in CASES.items():
-        speaker = task(name)
-        moments: dict[str, Callable[[], Backbone]] = {"start": lambda s=speaker, h=heads: fresh(s, h)}  # type: ignore[misc]
+        task = get_task(name)
+        moments: dict[str, Callable[[], Backbone]] = {"start": lambda s=task, h=heads: fresh(s, h)}  # type: ignore[misc]
         if not (quick and name == "M11"):
             moments["end"] = lambda n=name, h=heads: trained(n, h)  # type: ignore[misc]
         for moment, model_of in moments.items():
-            measure(report, f"{name} {heads}, {moment}", speaker, model_of(), rounds=2 if quick else 3)
+            measure(report, f"{name} {heads}, {moment}", task, model_of(), rounds=2 if quick else 3)
     return report
 
 
-def fresh(speaker: Task, heads: tuple[int, ...]) -> Backbone:
+def fresh(task: Task, heads: tuple[int, ...]) -> Backbone:
     generator = torch.Generator().manual_seed(SEED)
     block = NFSM(128, heads, generator=generator)
-    return Backbone(speaker.machine.n_symbols, speaker.machine.n_states, [block], generator=generator)
+    return Backbone(task.machine.n_symbols, task.machine.n_states, [block], generator=generator)
 
 
 def trained(name: str, heads: tuple[int, ...]) -> Backbone:
@@ -71,13 +72,13 @@ def trained(name: str, heads: tuple[int, ...]) -> Backbone:
     return model
 
 
-def measure(report: Report, case: str, speaker: Task, model: Backbone, *, rounds: int) -> None:
+def measure(report: Report, case: str, task: Task, model: Backbone, *, rounds: int) -> None:
     """Compare the gradients of a few words in float64, then time the step on a whole batch in float32."""
-    error = departure(speaker, model)
+    error = departure(task, model)
     if not error < CLOSE:
         raise Unequal(f"{case}: gradients differ by {error:.2g} of their largest entry; nothing was timed.")
     report.checks.append(f"{case}: gradients of 16 words in float64, to {error:.1g} of their largest entry")
-    words, settings = spoken(speaker, 256), Settings()
+    words, settings = spoken(task, 256), Settings()
     quickly, densely = Stepper(model, words, settings), Stepper(model, words, settings)
     methods = [
         Method("dense PyTorch", densely.dense, items=words[0].numel()),
@@ -131,18 +132,18 @@ class Stepper:
         self.optimizer.step()
 
 
-def spoken(speaker: Task, words: int) -> Words:
-    batch = speaker.sample(words, 64, np.random.default_rng(SEED))
+def spoken(task: Task, words: int) -> Words:
+    batch = task.sample(words, 64, np.random.default_rng(SEED))
     return torch.from_numpy(batch.inputs.astype(np.int64)), torch.from_numpy(batch.states.astype(np.int64))
 
 
-def departure(speaker: Task, model: Backbone) -> float:
+def departure(task: Task, model: Backbone) -> float:
     """How far the gradients of the two are apart, in float64, without dropout and with the same noise."""
     model, settings = deepcopy(model).double().train(), replace(Settings(), masks=1)
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
-    words = spoken(speaker, 16)
+    words = spoken(task, 16)
 
     def noise(batch: int, length: int, entries: int) -> Tensor:
         word, step = torch.arange(batch).repeat_interleave(length), torch.arange(length).repeat(batch)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from detent.automata.congruence import principal_congruences as principal_congruences
     from detent.automata.congruence import quotient as quotient
     from detent.automata.draw.draw import draw as draw
-    from detent.automata.equivalence import separating_word as separating_word
+    from detent.automata.equivalence import distinguishing_word as distinguishing_word
     from detent.automata.factor.factor import Factoring as Factoring
     from detent.automata.factor.factor import factor as factor
     from detent.automata.groups import alternating as alternating
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from detent.automata.properties.monoid import aperiodic as aperiodic
     from detent.automata.properties.monoid import group as group
     from detent.automata.properties.monoid import transition_monoid as transition_monoid
-    from detent.automata.properties.summary import Facts as Facts
-    from detent.automata.properties.synchronizing import synchronising as synchronising
+    from detent.automata.properties.summary import Properties as Properties
+    from detent.automata.properties.synchronizing import synchronizing as synchronizing
     from detent.automata.run import compose as compose
 
 __all__ = lazy(__name__)

@@ -14,14 +14,14 @@ from detent.automata.machine import Mealy, Moore
 from detent.errors import InvalidMachine
 
 
-def separating_word(first: Moore | Mealy, second: Moore | Mealy) -> tuple[str, ...] | None:
+def distinguishing_word(first: Moore | Mealy, second: Moore | Mealy) -> tuple[str, ...] | None:
     """A shortest word on which the machines respond differently, or None if there is none.
 
     Symbols and outputs are compared by name, whatever their order. For Moore machines the empty word () separates
     starts that say different things; for Mealy machines the responses differ at the last symbol.
 
     >>> from detent.automata import tomita
-    >>> separating_word(tomita(4), tomita(7))
+    >>> distinguishing_word(tomita(4), tomita(7))
     ('0', '0', '0')
     """
     tables, says = aligned(first, second)

@@ -100,9 +100,9 @@ def _show(task: Task, about: Description) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from detent.automata import Facts
+    from detent.automata import Properties
 
-    machine = [sentence for sentence in Facts.of(task.machine).sentences()[1:] if sentence != about.why]
+    machine = [sentence for sentence in Properties.of(task.machine).sentences()[1:] if sentence != about.why]
     table = Table(box=None, show_header=False, padding=(0, 2))
     for key, value in {
         "states": _some(task.machine.states),

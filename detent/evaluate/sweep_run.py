@@ -19,7 +19,8 @@ from detent.evaluate.accuracy import BASELINE, EXACT, Bar
 from detent.evaluate.length_sweep import LONGEST, Progress, Scores, Sweep, sweep_questions, sweep_words
 from detent.evaluate.predictors import NetworkReader, Reader, TableReader
 from detent.extract import extract
-from detent.tasks import Task, task
+from detent.tasks import Task
+from detent.tasks import task as get_task
 from detent.train import baselines
 from detent.train import run_dir as folder
 
@@ -63,14 +64,14 @@ def subject_of(run: Path, format: str = "float32", exact_forward: bool = False) 
     if cell_of(run) == "nfsm":
         return _machine(run, format, exact_forward)
     plan, model = baselines.load(run)
-    speaker = task(plan.task)
+    task = get_task(plan.task)
     best = baselines.best_accuracy(run)
     about = {
-        "task": speaker.name, "cell": plan.cell, "recipe": plan.recipe, "seed": plan.seed,
+        "task": task.name, "cell": plan.cell, "recipe": plan.recipe, "seed": plan.seed,
         "learned": best >= baselines.LEARNED, "accuracy": best, "certified": False,
     }  # fmt: skip
-    reader = NetworkReader(model, format, answers=speaker.question is not None)
-    return Subject(task=speaker, reader=reader, bar=BASELINE, path=NETWORK, about=about)
+    reader = NetworkReader(model, format, answers=task.question is not None)
+    return Subject(task=task, reader=reader, bar=BASELINE, path=NETWORK, about=about)
 
 
 def cell_of(run: Path) -> str:
@@ -85,17 +86,17 @@ def cell_of(run: Path) -> str:
 
 def _machine(run: Path, format: str, exact_forward: bool) -> Subject:
     plan, model = folder.load(run)
-    speaker = folder.task_of(run, plan)
-    asks = speaker.question is not None
+    task = folder.task_of(run, plan)
+    asks = task.question is not None
     certified = (run / folder.CERTIFICATE).exists()
     about = {
-        "task": speaker.name, "cell": "nfsm", "recipe": plan.arm, "seed": plan.seed, "learned": certified,
+        "task": task.name, "cell": "nfsm", "recipe": plan.arm, "seed": plan.seed, "learned": certified,
         "certified": certified,
     }  # fmt: skip
     reader: Reader
     if exact_forward or format != "float32":
         reader, path = NetworkReader(model, format, answers=asks), NETWORK
     else:
-        found = extract(model, grammar=speaker.grammar if asks else None, format=format)
+        found = extract(model, grammar=task.grammar if asks else None, format=format)
         reader, path = TableReader(found, answers=asks), TABLES
-    return Subject(task=speaker, reader=reader, bar=EXACT, path=path, about=about)
+    return Subject(task=task, reader=reader, bar=EXACT, path=path, about=about)

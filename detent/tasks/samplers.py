@@ -101,7 +101,7 @@ class ShortRuns:
             )
 
     @cached_property
-    def speaker(self) -> Moore:
+    def generating_machine(self) -> Moore:
         """The machine that reads dice and says letters. Its state: a letter that ends the run, or the run so far."""
         A = self.n_symbols
         others = [letter for letter in range(A) if letter != self.of]
@@ -122,10 +122,10 @@ class ShortRuns:
 
     def blocks(self, batch: int, length: int, generator: np.random.Generator) -> Iterator[Ints]:
         state: Ints = np.zeros(batch, np.int64)  # a run of length nought, whatever the letter before it
-        for dice in roll(self.speaker.n_symbols, batch, length, generator):
-            path = self.speaker.trajectory(dice, state)
+        for dice in roll(self.generating_machine.n_symbols, batch, length, generator):
+            path = self.generating_machine.trajectory(dice, state)
             state = path[:, -1]
-            yield self.speaker.readout[path]
+            yield self.generating_machine.readout[path]
 
     def grammar(self, symbols: Sequence[str]) -> Moore:
         def following(run: int) -> dict[int, int]:

@@ -16,7 +16,8 @@ from typing import Any
 from detent import records
 from detent.automata import Mealy, Moore
 from detent.errors import InvalidConfig
-from detent.tasks import Task, task
+from detent.tasks import Task
+from detent.tasks import task as get_task
 from detent.train.checkpointer import EVERY, Keeper
 from detent.train.config import Plan
 from detent.train.induce import Run, learn
@@ -38,13 +39,13 @@ def train(
     - `keep_every`: seconds between two checkpoints in that folder.
     - `heads`: indices of each head, found by the library when not given; `seed`, `arm` and other settings: see `Plan`.
     """
-    plan, speaker = _planned(what, {**settings, **({} if heads is None else {"heads": tuple(heads)})})
-    speaker = plan.heard(speaker)
-    plan = fitted(plan, speaker)
+    plan, task = _planned(what, {**settings, **({} if heads is None else {"heads": tuple(heads)})})
+    task = plan.heard(task)
+    plan = fitted(plan, task)
     if out is None:
-        return learn(plan, watch, speaker=speaker)
+        return learn(plan, watch, task=task)
     folder = Path(out)
-    prepare(folder, plan, speaker)
+    prepare(folder, plan, task)
     over = finished(folder)
     if over is not None:
         return over
@@ -56,7 +57,7 @@ def train(
             watch(row)
 
     try:
-        run = learn(plan, note, speaker=speaker, keeper=keeper, history=history_of(folder, keeper.rows))
+        run = learn(plan, note, task=task, keeper=keeper, history=history_of(folder, keeper.rows))
     except InvalidConfig:  # a plan that cannot be followed does not keep the folder from one that can
         withdraw(folder)
         raise
@@ -66,9 +67,9 @@ def train(
 
 def _planned(what: str | os.PathLike[str] | Task | Moore | Mealy | Plan, settings: dict[str, Any]) -> tuple[Plan, Task]:
     if isinstance(what, Plan):
-        return replace(what, **settings), task(what.task)
+        return replace(what, **settings), get_task(what.task)
     if isinstance(what, Task):
         return Plan(task=what.name, **settings), what
     if isinstance(what, Moore | Mealy):
-        return Plan(task="machine", **settings), task(what)
-    return Plan(task=os.fspath(what), **settings), task(os.fspath(what))
+        return Plan(task="machine", **settings), get_task(what)
+    return Plan(task=os.fspath(what), **settings), get_task(os.fspath(what))

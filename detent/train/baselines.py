@@ -26,7 +26,7 @@ from safetensors.torch import save as to_bytes
 from detent import records
 from detent.errors import BrokenFile, InvalidConfig
 from detent.nn import Backbone
-from detent.tasks import task
+from detent.tasks import task as get_task
 from detent.train import checkpoint
 from detent.train.baseline_config import BaselinePlan as BaselinePlan
 from detent.train.build import cell_network as network
@@ -66,13 +66,13 @@ class Outcome:
 
 def train(plan: BaselinePlan, folder: Path, watch: Watcher | None = None, *, until: int | None = None) -> Outcome:
     """Follow the plan, from the folder's checkpoint if it has one; `until` puts it down at that step."""
-    speaker = task(plan.task)
+    task = get_task(plan.task)
     _claim(folder, plan)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(plan.seed)
         weights = torch.Generator().manual_seed(plan.seed)
-        model = network(plan.cell, plan.size, speaker, weights)
-        phase = Tracking(model, speaker, plan.settings, np.random.default_rng(plan.seed))
+        model = network(plan.cell, plan.size, task, weights)
+        phase = Tracking(model, task, plan.settings, np.random.default_rng(plan.seed))
         kept = _Kept.resume(folder, phase)
         resumed_at = kept.steps
         with patience() as stop:
@@ -100,7 +100,7 @@ def train(plan: BaselinePlan, folder: Path, watch: Watcher | None = None, *, unt
 def load(folder: Path) -> tuple[BaselinePlan, Backbone]:
     """(the plan, the kept model in evaluation mode)."""
     plan = BaselinePlan.load(folder / CONFIG)
-    model = network(plan.cell, plan.size, task(plan.task))
+    model = network(plan.cell, plan.size, get_task(plan.task))
     try:
         model.load_state_dict(load_file(folder / WEIGHTS))
     except (SafetensorError, OSError, RuntimeError) as error:

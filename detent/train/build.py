@@ -66,11 +66,11 @@ def block(cell: str, size: Size, generator: torch.Generator | None = None) -> nn
     return made[cell](generator=generator)
 
 
-def cell_network(cell: str, size: Size, speaker: Task, generator: torch.Generator | None = None) -> Backbone:
+def cell_network(cell: str, size: Size, task: Task, generator: torch.Generator | None = None) -> Backbone:
     """The backbone with this block in every layer; a task with questions gets a convolution and answers."""
-    question = speaker.question
+    question = task.question
     return Backbone(
-        speaker.machine.n_symbols, speaker.machine.n_states, [block(cell, size, generator) for _ in range(size.layers)],
+        task.machine.n_symbols, task.machine.n_states, [block(cell, size, generator) for _ in range(size.layers)],
         width=size.width, dropout=size.dropout, reach=1 if question is None else 2,
         answers=0 if question is None else question.n_answers, generator=generator,
     )  # fmt: skip
@@ -81,7 +81,7 @@ Heads = Sequence[Sequence[int]]
 
 
 def network(
-    speaker: Task, heads: Heads, starts: Heads | None = None, *, width: int = 128, dropout: float = 0.1,
+    task: Task, heads: Heads, starts: Heads | None = None, *, width: int = 128, dropout: float = 0.1,
     temperature: float = 0.5, generator: torch.Generator | None = None,
 ) -> Backbone:  # fmt: skip
     """A backbone with a block for every layer; `starts` are the indices to begin with, zeros by default."""
@@ -90,21 +90,19 @@ def network(
         for sizes, start in zip(heads, starts or [(0,) * len(sizes) for sizes in heads], strict=True)
     ]
     return Backbone(
-        speaker.machine.n_symbols, len(speaker.labels), blocks, width=width, dropout=dropout,
-        reach=1 if speaker.layers is None else 2, generator=generator,
-        answers=0 if speaker.question is None else speaker.question.n_answers,
+        task.machine.n_symbols, len(task.labels), blocks, width=width, dropout=dropout,
+        reach=1 if task.layers is None else 2, generator=generator,
+        answers=0 if task.question is None else task.question.n_answers,
     )  # fmt: skip
 
 
-def judged(model: Backbone, speaker: Task, budget: Budget | None = None) -> tuple[Extracted, Verdict]:
+def judged(model: Backbone, task: Task, budget: Budget | None = None) -> tuple[Extracted, Verdict]:
     """The machine read out of a model, and whether it is the task's: on all words, or on all stories and questions."""
-    machine = speaker.machine
-    if speaker.question is None:
-        read = extract(model.eval(), symbols=machine.symbols, labels=speaker.labels)
-        return read, certify(read, machine, labels=speaker.says)
-    people = PEOPLE[: speaker.question.n_answers]
-    question = Question.at_the_end(speaker.question, machine, speaker.grammar, people)
-    read = extract(
-        model.eval(), labels=machine.states, answers=people, grammar=speaker.grammar, budget=budget or Budget()
-    )
+    machine = task.machine
+    if task.question is None:
+        read = extract(model.eval(), symbols=machine.symbols, labels=task.labels)
+        return read, certify(read, machine, labels=task.says)
+    people = PEOPLE[: task.question.n_answers]
+    question = Question.at_the_end(task.question, machine, task.grammar, people)
+    read = extract(model.eval(), labels=machine.states, answers=people, grammar=task.grammar, budget=budget or Budget())
     return read, certify(read, machine, question=question)

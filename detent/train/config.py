@@ -70,9 +70,9 @@ class Plan:
         if not isinstance(self.width, int) or self.width < 1:
             raise InvalidConfig(f"the width is a number from 1 on; got {self.width!r}.")
 
-    def heard(self, speaker: Task) -> Task:
+    def heard(self, task: Task) -> Task:
         """The task with what this plan tells of it as labels."""
-        return OutputsOnly.of_task(speaker) if self.supervise == "outputs" else speaker
+        return OutputsOnly.of_task(task) if self.supervise == "outputs" else task
 
     @property
     def longest(self) -> dict[str, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from detent.automata import Mealy, separating_word
+from detent.automata import Mealy, distinguishing_word
 from detent.errors import BudgetExceeded
 from detent.extract import Budget, Extracted, extract
 from detent.extract.result import answering
@@ -44,7 +44,7 @@ def tell(model: Backbone, found: Extracted) -> Told:
     except BudgetExceeded:
         return Told(None, BUDGET.configurations, None)
     machine = answering(read, ASKED)
-    return Told(machine, len(read.configurations), separating_word(machine, answered(people)))
+    return Told(machine, len(read.configurations), distinguishing_word(machine, answered(people)))
 
 
 def text_machine(model: Backbone, found: Extracted) -> tuple[Mealy, str]:

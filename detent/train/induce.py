@@ -20,7 +20,8 @@ from detent.errors import InvalidConfig
 from detent.extract import Extracted
 from detent.learning.passive_learning import hear
 from detent.nn import Backbone
-from detent.tasks import OutputsOnly, Task, task
+from detent.tasks import OutputsOnly, Task
+from detent.tasks import task as get_task
 from detent.train.build import Heads, judged, network
 from detent.train.certifying import certificate_of, clears
 from detent.train.checkpointer import Keeper
@@ -72,18 +73,18 @@ class Run:
 
 
 def learn(
-    plan: Plan, watch: Watcher | None = None, *, speaker: Task | None = None, keeper: Keeper | None = None,
+    plan: Plan, watch: Watcher | None = None, *, task: Task | None = None, keeper: Keeper | None = None,
     history: Sequence[Row] = (),
 ) -> Run:  # fmt: skip
     """Follow the plan, beginning again with another seed while restarts are left and it is not right or not by enough.
 
     It is over when the machine that is read out is the target and its margins exceed what float32 may round.
 
-    - `speaker`: the task, where the plan's name is not enough to find it.
+    - `task`: the task, where the plan's name is not enough to find it.
     - `keeper`, `history`: where the run is put down, and what it has said so far.
     """
-    speaker, keeper, history = plan.heard(speaker or task(plan.task)), keeper or Keeper(), list(history)
-    plan = fitted(plan, speaker)
+    task, keeper, history = plan.heard(task or get_task(plan.task)), keeper or Keeper(), list(history)
+    plan = fitted(plan, task)
 
     def note(row: Row) -> None:
         history.append({"attempt": keeper.attempt, **row})
@@ -95,40 +96,38 @@ def learn(
         now = plan.again(keeper.attempt)
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(now.seed)
-            model = _attempt(now, speaker, note, keeper)
-        read, verdict = judged(model, speaker)
+            model = _attempt(now, task, note, keeper)
+        read, verdict = judged(model, task)
         if (verdict and clears(model, read)) or keeper.attempt >= plan.restarts:
             break
         keeper.begin_again()
-    return Run(plan, speaker, model, read, verdict, keeper.taken, keeper.attempt, keeper.seconds, history)
+    return Run(plan, task, model, read, verdict, keeper.taken, keeper.attempt, keeper.seconds, history)
 
 
-def _attempt(plan: Plan, speaker: Task, note: Watcher, keeper: Keeper) -> Backbone:
+def _attempt(plan: Plan, task: Task, note: Watcher, keeper: Keeper) -> Backbone:
     """A trained model."""
     words = np.random.default_rng(plan.seed)
     weights = torch.Generator().manual_seed(plan.seed)
     if plan.arm == "paper":
-        layers = speaker.layers or (plan.heads or factor(speaker.machine, seed=plan.seed).sizes,)
-        model = _model(plan, speaker, layers, None, weights)
-        _track(plan, speaker, model, words, note, keeper)
+        layers = task.layers or (plan.heads or factor(task.machine, seed=plan.seed).sizes,)
+        model = _model(plan, task, layers, None, weights)
+        _track(plan, task, model, words, note, keeper)
         return model
-    if speaker.layers is not None:
-        return teach(plan, speaker, note, keeper)
-    if isinstance(speaker, OutputsOnly):
-        return listen(plan, speaker, note, keeper)
-    codes = _codes(plan, speaker, words)
-    model = _model(plan, speaker, (codes.heads,), (codes.start,), weights)
+    if task.layers is not None:
+        return teach(plan, task, note, keeper)
+    if isinstance(task, OutputsOnly):
+        return listen(plan, task, note, keeper)
+    codes = _codes(plan, task, words)
+    model = _model(plan, task, (codes.heads,), (codes.start,), weights)
     anchor = Anchor(model, codes, plan.anchoring, weights)
-    taught = Anchored(anchor, speaker, words, plan.tracking.batch, plan.tracking.length)
+    taught = Anchored(anchor, task, words, plan.tracking.batch, plan.tracking.length)
     take(taught, note, keeper)
     anchor.release()
-    take(Tracking(model, speaker, plan.release, words, name="released"), note, keeper)
+    take(Tracking(model, task, plan.release, words, name="released"), note, keeper)
     return model
 
 
-def _track(
-    plan: Plan, speaker: Task, model: Backbone, words: np.random.Generator, note: Watcher, keeper: Keeper
-) -> None:
+def _track(plan: Plan, task: Task, model: Backbone, words: np.random.Generator, note: Watcher, keeper: Keeper) -> None:
     """End to end, until the machine is read out and right, by more than rounding; or the best that came of it."""
     best = Best(model, None if keeper.path is None else keeper.path.with_name(BEST), keeper.attempt)
 
@@ -136,22 +135,22 @@ def _track(
         best.look(row)
         if plan.stop != "certified" or row["accuracy"] < 1.0:
             return False
-        read, verdict = judged(model, speaker)
+        read, verdict = judged(model, task)
         return bool(verdict) and clears(model, read)
 
-    if not take(Tracking(model, speaker, plan.tracking, words), note, keeper, certified):
+    if not take(Tracking(model, task, plan.tracking, words), note, keeper, certified):
         best.restore()
 
 
-def _codes(plan: Plan, speaker: Task, words: np.random.Generator) -> Codes:
+def _codes(plan: Plan, task: Task, words: np.random.Generator) -> Codes:
     """Which index of which head stands for which label."""
     if plan.arm == "anchored":
-        return _codes_of(speaker.machine, plan)
+        return _codes_of(task.machine, plan)
     length = max(plan.tracking.length, 1)
-    codes = find_codes(observe(speaker, words, batch=plan.tracking.batch, length=length), plan.heads, seed=plan.seed)
+    codes = find_codes(observe(task, words, batch=plan.tracking.batch, length=length), plan.heads, seed=plan.seed)
     if codes is None:
         raise InvalidConfig(
-            f"no quotients of {speaker.name} that tell its states apart fit into heads {plan.heads}; "
+            f"no quotients of {task.name} that tell its states apart fit into heads {plan.heads}; "
             "leave the heads out and they are chosen."
         )
     return codes
@@ -169,29 +168,29 @@ def _codes_of(machine: Moore | Mealy, plan: Plan) -> Codes:
     return Codes(tuple(heads), of_label, tuple(tables), tuple(int(k) for k in of_label[machine.start]))
 
 
-def _model(plan: Plan, speaker: Task, heads: Heads, starts: Heads | None, weights: torch.Generator) -> Backbone:
+def _model(plan: Plan, task: Task, heads: Heads, starts: Heads | None, weights: torch.Generator) -> Backbone:
     return network(
-        speaker, heads, starts, width=plan.width, dropout=plan.dropout, temperature=plan.temperature, generator=weights
+        task, heads, starts, width=plan.width, dropout=plan.dropout, temperature=plan.temperature, generator=weights
     )
 
 
-def listen(plan: Plan, speaker: OutputsOnly, note: Watcher, keeper: Keeper) -> Backbone:
+def listen(plan: Plan, task: OutputsOnly, note: Watcher, keeper: Keeper) -> Backbone:
     """A trained model."""
     words, weights = np.random.default_rng(plan.seed), torch.Generator().manual_seed(plan.seed)
-    found = hear(speaker, words).task
+    found = hear(task, words).task
     batch, length = plan.tracking.batch, plan.tracking.length
     codes = find_codes(observe(found, words, batch=batch, length=length), plan.heads, seed=plan.seed)
     if codes is None:
         raise InvalidConfig(
             f"no quotients that tell the {found.machine.n_states} states apart, which were found in the outputs of "
-            f"{speaker.name}, fit into heads {plan.heads}; leave the heads out and they are chosen."
+            f"{task.name}, fit into heads {plan.heads}; leave the heads out and they are chosen."
         )
     model = network(
-        speaker, (codes.heads,), (codes.start,), width=plan.width, dropout=plan.dropout,
+        task, (codes.heads,), (codes.start,), width=plan.width, dropout=plan.dropout,
         temperature=plan.temperature, generator=weights,
     )  # fmt: skip
     anchor = OutputAnchor(model, codes, plan.anchoring, weights, output_of=found.machine.readout)
     take(Anchored(anchor, found, words, batch, length), note, keeper)
     anchor.release()
-    take(Tracking(model, speaker, plan.release, words, name="released"), note, keeper)
+    take(Tracking(model, task, plan.release, words, name="released"), note, keeper)
     return model

@@ -23,7 +23,8 @@ from detent.extract import Extracted
 from detent.extract.extract import standalone
 from detent.nn import Backbone
 from detent.runtime import Machine
-from detent.tasks import Task, task
+from detent.tasks import Task
+from detent.tasks import task as get_task
 from detent.tasks.registry import by_name
 from detent.train.build import judged, network
 from detent.train.config import Plan
@@ -36,16 +37,16 @@ MACHINE, CERTIFICATE, TARGET = "machine.json", "certificate.json", "target.json"
 CHECKPOINT = "checkpoint.safetensors"
 
 
-def prepare(folder: Path, plan: Plan, speaker: Task) -> None:
+def prepare(folder: Path, plan: Plan, task: Task) -> None:
     """Make the folder and write the plan, or see that it is the plan that stands there; another one is refused."""
     refuse_foreign(folder)
     if (folder / CONFIG).exists():
-        _same(folder, plan, speaker)
+        _same(folder, plan, task)
         return
     folder.mkdir(parents=True, exist_ok=True)
     known = by_name(plan.task)
-    if known is None or known.machine != speaker.machine:
-        write_machine(speaker.machine, folder / TARGET)
+    if known is None or known.machine != task.machine:
+        write_machine(task.machine, folder / TARGET)
     plan.save(folder / CONFIG)
 
 
@@ -66,13 +67,13 @@ def withdraw(folder: Path) -> None:
             folder.rmdir()
 
 
-def _same(folder: Path, plan: Plan, speaker: Task) -> None:
+def _same(folder: Path, plan: Plan, task: Task) -> None:
     """Refuse a folder with another plan, or with another target under the same name."""
     kept, asked = asdict(Plan.load(folder / CONFIG)), asdict(plan)
     other = [f"{name} {kept[name]}, not {asked[name]}" for name in asked if kept[name] != asked[name]]
     if other:
         raise InvalidConfig(f"{folder} holds a run already, with {'; '.join(other)}; name another folder with --out.")
-    if (folder / TARGET).exists() and read_machine(folder / TARGET) != speaker.machine:
+    if (folder / TARGET).exists() and read_machine(folder / TARGET) != task.machine:
         raise InvalidConfig(f"{folder} holds a run already, and {plan.task} has changed since; name another folder.")
 
 
@@ -107,11 +108,11 @@ def finished(folder: Path) -> Run | None:
     if not (folder / WEIGHTS).exists():
         return None
     plan, model = load(folder)
-    speaker = task_of(folder, plan)
-    found, verdict = judged(model, speaker)
+    task = task_of(folder, plan)
+    found, verdict = judged(model, task)
     with safe_open(folder / WEIGHTS, framework="pt") as file:
         came = json.loads((file.metadata() or {}).get("came", "{}"))
-    run = Run(plan, speaker, model, found, verdict, came.get("steps", 0), came.get("restarts", 0),
+    run = Run(plan, task, model, found, verdict, came.get("steps", 0), came.get("restarts", 0),
               came.get("seconds", 0.0), list(records.read(folder / HISTORY)))  # fmt: skip
     if run.certified and (folder / CERTIFICATE).exists():
         run._certificate = Certificate.read(folder / CERTIFICATE)
@@ -144,32 +145,32 @@ def told(error: Exception) -> str:
 def task_of(folder: Path, plan: Plan) -> Task:
     """The task of a run; the folder keeps a machine of one's own, wherever its file has gone."""
     if (folder / TARGET).exists():
-        return plan.heard(replace(task(folder / TARGET), name=Path(plan.task).stem))
-    return plan.heard(task(plan.task))
+        return plan.heard(replace(get_task(folder / TARGET), name=Path(plan.task).stem))
+    return plan.heard(get_task(plan.task))
 
 
 def judge(folder: Path, against: str | None = None) -> tuple[Backbone, Extracted, Verdict, str]:
     """(the model of a run, the machine read out of it, whether it is the run's task or the one named, a title)."""
     plan, model = load(folder)
-    speaker = task_of(folder, plan)
-    found, verdict = judged(model, speaker)
+    task = task_of(folder, plan)
+    found, verdict = judged(model, task)
     if against is not None:
-        verdict = certify(found, task(against).machine, labels=speaker.says)
-    return model, found, verdict, plan.title(speaker.name)
+        verdict = certify(found, get_task(against).machine, labels=task.says)
+    return model, found, verdict, plan.title(task.name)
 
 
 def read_out(folder: Path) -> tuple[Extracted, Machine]:
     """(what is read out of the model of a run, the same as a machine that needs no model)."""
     plan, model = load(folder)
-    speaker = task_of(folder, plan)
-    found, _ = judged(model, speaker)
-    return found, machine_of(plan, speaker, model, found)
+    task = task_of(folder, plan)
+    found, _ = judged(model, task)
+    return found, machine_of(plan, task, model, found)
 
 
-def machine_of(plan: Plan, speaker: Task, model: Backbone, found: Extracted) -> Machine:
+def machine_of(plan: Plan, task: Task, model: Backbone, found: Extracted) -> Machine:
     """The machine without the model, with a word about where it comes from; of a task with a question it answers."""
-    about = {"task": speaker.name, "recipe": plan.arm, "seed": plan.seed}
-    if speaker.question is None:
-        return standalone(found, {**about, "labels": speaker.says})
+    about = {"task": task.name, "recipe": plan.arm, "seed": plan.seed}
+    if task.question is None:
+        return standalone(found, {**about, "labels": task.says})
     answering, reads = text_machine(model, found)
     return Machine.of(answering, about={"weights": found.weights, **about, "labels": "answers", "reads": reads})

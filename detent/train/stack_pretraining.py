@@ -166,40 +166,40 @@ WATCHED = 8
 """Batches of stories from which it is told what registers depend on."""
 
 
-def fitted(plan: Plan, speaker: Task) -> Plan:
+def fitted(plan: Plan, task: Task) -> Plan:
     """The plan as a task that takes a stack needs it: named for what it is given, with the paper's long stories."""
-    if speaker.layers is None:
+    if task.layers is None:
         return plan
     if plan.heads is not None:
         raise InvalidConfig(
-            f"{speaker.name} takes layers of {' and '.join(str(len(heads)) for heads in speaker.layers)} heads, "
+            f"{task.name} takes layers of {' and '.join(str(len(heads)) for heads in task.layers)} heads, "
             f"and their sizes are given; got heads {plan.heads}. Leave them out."
         )
     tracking = replace(plan.tracking, batch=64, length=256) if plan.tracking == Settings() else plan.tracking
     return replace(plan, arm="paper" if plan.arm == "paper" else "anchored", tracking=tracking)
 
 
-def teach(plan: Plan, speaker: Task, note: Watcher, keeper: Keeper) -> Backbone:
+def teach(plan: Plan, task: Task, note: Watcher, keeper: Keeper) -> Backbone:
     """A trained stack."""
     words, weights = np.random.default_rng(plan.seed), torch.Generator().manual_seed(plan.seed)
-    told = stories(speaker, words)
-    stages = stage(speaker, list(islice(told, WATCHED)))
-    lessons = learn_from(told, stages, _tellings(speaker, words))
+    told = stories(task, words)
+    stages = stage(task, list(islice(told, WATCHED)))
+    lessons = learn_from(told, stages, _tellings(task, words))
     model = network(
-        speaker, stages.heads, stages.starts, width=plan.width, dropout=plan.dropout, temperature=plan.temperature,
+        task, stages.heads, stages.starts, width=plan.width, dropout=plan.dropout, temperature=plan.temperature,
         generator=weights,
     )  # fmt: skip
     anchor = StackAnchor(model, stages, lessons, plan.anchoring, weights)
     take(AnchoredStack(anchor, words), note, keeper)
     anchor.release()
     longer = replace(plan.release, batch=32, length=max(plan.release.length, 64))
-    take(Tracking(model, speaker, longer, words, name="released"), note, keeper)
+    take(Tracking(model, task, longer, words, name="released"), note, keeper)
     return model
 
 
-def _tellings(speaker: Task, words: np.random.Generator) -> Iterator[Ints]:
+def _tellings(task: Task, words: np.random.Generator) -> Iterator[Ints]:
     """Text without labels: stories in any order, with questions on the way."""
-    assert speaker.question is not None
-    grammar = telling(speaker.question.n_answers)
+    assert task.question is not None
+    grammar = telling(task.question.n_answers)
     while True:
         yield wander(grammar, 128, 100, words)

@@ -124,11 +124,11 @@ class Stages:
         return path if carried == "now" else np.concatenate([path[:, :1], path[:, :-1]], axis=1)
 
 
-def stage(speaker: Task, seen: Sequence[Batch]) -> Stages:
+def stage(task: Task, seen: Sequence[Batch]) -> Stages:
     """The registers of a task in two layers of the sizes it names, as far as these words show what they depend on."""
-    if speaker.layers is None or len(speaker.layers) != 2 or not speaker.registers:
-        raise InvalidConfig(f"{speaker.name} names no registers and no two layers to put them into.")
-    parts = np.stack([register.of_state for register in speaker.registers], axis=1)
+    if task.layers is None or len(task.layers) != 2 or not task.registers:
+        raise InvalidConfig(f"{task.name} names no registers and no two layers to put them into.")
+    parts = np.stack([register.of_state for register in task.registers], axis=1)
     before, symbols, after = _steps(seen)
     own = [determined(np.stack([parts[before, k], symbols], axis=1), parts[after, k]) for k in range(parts.shape[1])]
     lower = tuple(k for k in range(parts.shape[1]) if own[k])
@@ -138,22 +138,22 @@ def stage(speaker: Task, seen: Sequence[Batch]) -> Stages:
     for k in upper:
         if not determined(np.stack([joint, parts[before, k], symbols], axis=1), parts[after, k]):
             raise InvalidInput(
-                f"{speaker.registers[k].name} depends on more than the symbol and what a first layer can carry; "
+                f"{task.registers[k].name} depends on more than the symbol and what a first layer can carry; "
                 "two layers are not enough for it."
             )
     below: list[Kind] = [("now", k) for k in lower] + [("late", k) for k in lower]
-    asked = _asked(seen, speaker.machine.n_symbols)
+    asked = _asked(seen, task.machine.n_symbols)
     if asked.any():
         below.append(("asked", 0))
     wanted = (below, [("now", k) for k in upper])
-    layers = tuple(_dealt(kinds, len(sizes), speaker) for kinds, sizes in zip(wanted, speaker.layers, strict=True))
+    layers = tuple(_dealt(kinds, len(sizes), task) for kinds, sizes in zip(wanted, task.layers, strict=True))
     rules = tuple(
-        rule(joint * (k in upper), symbols, parts[before, k], parts[after, k], speaker.machine.n_symbols, int(sizes[k]))
+        rule(joint * (k in upper), symbols, parts[before, k], parts[after, k], task.machine.n_symbols, int(sizes[k]))
         for k in range(parts.shape[1])
     )
-    start = parts[speaker.machine.start]
+    start = parts[task.machine.start]
     replies = _replies(seen, parts, asked, rules)
-    return Stages(layers, speaker.layers, parts, asked, start, rules, lower, replies)  # type: ignore[arg-type]
+    return Stages(layers, task.layers, parts, asked, start, rules, lower, replies)  # type: ignore[arg-type]
 
 
 def _steps(seen: Sequence[Batch]) -> tuple[Ints, Ints, Ints]:
@@ -198,10 +198,10 @@ def _replies(seen: Sequence[Batch], parts: Ints, asked: Ints, rules: Sequence[In
     return found
 
 
-def _dealt(kinds: list[Kind], heads: int, speaker: Task) -> tuple[Kind, ...]:
+def _dealt(kinds: list[Kind], heads: int, task: Task) -> tuple[Kind, ...]:
     """One kind for every head; heads that are left carry the same again."""
     if heads < len(kinds):
-        raise InvalidConfig(f"{speaker.name} takes {len(kinds)} registers in a layer of {heads} heads.")
+        raise InvalidConfig(f"{task.name} takes {len(kinds)} registers in a layer of {heads} heads.")
     return tuple(kinds[head % len(kinds)] for head in range(heads))
 
 
@@ -241,16 +241,16 @@ class Lessons:
     """R: ... and the answer, MISSING where nothing is asked."""
 
 
-def stories(speaker: Task, generator: np.random.Generator, *, batch: int = 256) -> Iterator[Batch]:
+def stories(task: Task, generator: np.random.Generator, *, batch: int = 256) -> Iterator[Batch]:
     """Batches of short stories without end, each batch of one length."""
-    lengths = [length for length in range(2, LONGEST + 1) if _told(speaker, length)]
+    lengths = [length for length in range(2, LONGEST + 1) if _told(task, length)]
     while True:
-        yield speaker.sample(batch, int(generator.choice(lengths)), generator)
+        yield task.sample(batch, int(generator.choice(lengths)), generator)
 
 
-def _told(speaker: Task, length: int) -> bool:
+def _told(task: Task, length: int) -> bool:
     try:
-        speaker.law.refuse_length(length)
+        task.law.refuse_length(length)
     except InvalidConfig:
         return False
     return True

@@ -18,7 +18,8 @@ from detent import records
 from detent.errors import BudgetExceeded
 from detent.extract import Budget
 from detent.nn import Backbone
-from detent.tasks import Task, task
+from detent.tasks import Task
+from detent.tasks import task as get_task
 from detent.train import Settings, Tracking
 from detent.train.build import judged, network
 
@@ -39,37 +40,37 @@ def main() -> None:
     asked = parser.parse_args()
     torch.set_num_threads(1)
     for seed in asked.seeds:
-        row = learn_freely(task(asked.task), seed, asked.minutes * 60, asked.length)
+        row = learn_freely(get_task(asked.task), seed, asked.minutes * 60, asked.length)
         records.append(asked.rows, {**row, **records.stamp()})
 
 
-def learn_freely(speaker: Task, seed: int, seconds: float, length: int) -> dict[str, Any]:
+def learn_freely(task: Task, seed: int, seconds: float, length: int) -> dict[str, Any]:
     """Train until certified or out of time, and say how far it got."""
-    assert speaker.layers is not None
+    assert task.layers is not None
     begun, best, verdict = time.perf_counter(), 0.0, None
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = network(speaker, speaker.layers, generator=torch.Generator().manual_seed(seed))
+        model = network(task, task.layers, generator=torch.Generator().manual_seed(seed))
         settings = Settings(batch=PAPER.batch, length=length, check_words=PAPER.check_words)
-        phase = Tracking(model, speaker, settings, np.random.default_rng(seed))
+        phase = Tracking(model, task, settings, np.random.default_rng(seed))
         while not (verdict or phase.done or (phase.steps and time.perf_counter() - begun >= seconds)):
             phase.step()
             if phase.steps % phase.check_every == 0:
                 check = phase.check()
                 best = max(best, check["accuracy"])
                 print(f"step {phase.steps}, {time.perf_counter() - begun:.0f} s: {check}", flush=True)
-                verdict = check["accuracy"] == 1.0 and _certified(model, speaker)
+                verdict = check["accuracy"] == 1.0 and _certified(model, task)
     return {
-        "task": speaker.name, "recipe": "paper", "seed": seed, "layers": [list(heads) for heads in speaker.layers],
+        "task": task.name, "recipe": "paper", "seed": seed, "layers": [list(heads) for heads in task.layers],
         "certified": bool(verdict), "steps": phase.steps, "seconds": round(time.perf_counter() - begun, 1),
         "budget_seconds": seconds, "restarts": 0, "length": length, "loss": phase.loss, "best_accuracy": best,
         "first_error": phase.reached, "threads": torch.get_num_threads(),
     }  # fmt: skip
 
 
-def _certified(model: Backbone, speaker: Task) -> bool:
+def _certified(model: Backbone, task: Task) -> bool:
     try:
-        return bool(judged(model, speaker, ENOUGH)[1])
+        return bool(judged(model, task, ENOUGH)[1])
     except BudgetExceeded:
         return False
 

@@ -18,7 +18,8 @@ from detent import records
 from detent.automata import Moore, minimize, tomita
 from detent.errors import NotLearned
 from detent.learning.passive_learning import hear
-from detent.tasks import OutputsOnly, Task, task
+from detent.tasks import OutputsOnly, Task
+from detent.tasks import task as get_task
 from detent.train.api import train
 
 SEEDS = (42, 43, 44)
@@ -48,7 +49,7 @@ def random_machine(n: int, A: int, seed: int, *, rare: bool = False) -> Moore:
 
 def coloured(name: str) -> Moore:
     """A group of which a single bit is heard."""
-    machine = task(name).machine
+    machine = get_task(name).machine
     readout = np.random.default_rng(42).integers(0, 2, machine.n_states)
     return Moore(symbols=machine.symbols, tables=machine.tables, outputs=SAYS, readout=readout)
 
@@ -77,21 +78,21 @@ def main() -> None:
 
 def learned(kind: str, machine: Moore, seed: int) -> dict[str, Any]:
     """What came of a machine whose outputs alone were heard."""
-    speaker = Task.of(machine, name=kind)
+    task = Task.of(machine, name=kind)
     row = {
         "kind": kind, "seed": seed, "symbols": machine.n_symbols, "states": minimize(machine).n_states,
         "certified": False, "words": None, "heads": None, "steps": None, "restarts": None, "proved": [],
     }  # fmt: skip
     begun = time.perf_counter()
     try:
-        run = train(speaker, seed=seed, supervise="outputs")
+        run = train(task, seed=seed, supervise="outputs")
     except NotLearned as error:
         return {**row, "verdict": str(error), "seconds": round(time.perf_counter() - begun, 3)}
     row |= {
         "certified": run.certified, "heads": list(run.heads), "steps": run.steps, "restarts": run.restarts,
         "seconds": round(run.seconds, 3), "verdict": run.verdict.explain(),
         "proved": list(run.certificate().proved) if run.certified else [],
-        "words": hear(OutputsOnly.of_task(speaker), np.random.default_rng(seed)).words,
+        "words": hear(OutputsOnly.of_task(task), np.random.default_rng(seed)).words,
     }  # fmt: skip
     return row
 

@@ -45,12 +45,12 @@ def computed() -> list[records.Row]:
     return stream_rows(run.model, run.task, 2)
 
 
-def stream_rows(model: Backbone, speaker: Task, seed: int) -> list[records.Row]:
+def stream_rows(model: Backbone, task: Task, seed: int) -> list[records.Row]:
     """The rows of one story."""
-    found, _ = judged(model, speaker)
-    story = speaker.sample(1, LENGTH, np.random.default_rng(seed))
+    found, _ = judged(model, task)
+    story = task.sample(1, LENGTH, np.random.default_rng(seed))
     assert story.answers is not None
-    tokens = [speaker.machine.symbols[token] for token in story.inputs[0].tolist()]
+    tokens = [task.machine.symbols[token] for token in story.inputs[0].tolist()]
     machine, place = found.tables, 0
     visited = []
     for token in story.inputs[0].tolist():
@@ -60,12 +60,12 @@ def stream_rows(model: Backbone, speaker: Task, seed: int) -> list[records.Row]:
         h, _ = model.eval().hidden(torch.from_numpy(story.inputs.astype(np.int64)))
         said = int(model.answer(h[:, -1]).argmax())
     rows: list[records.Row] = [
-        {"kind": "story", "task": speaker.name, "tokens": tokens, "answer": found.replies[int(story.answers[0])],
+        {"kind": "story", "task": task.name, "tokens": tokens, "answer": found.replies[int(story.answers[0])],
          "said": found.replies[said]}
     ]  # fmt: skip
     heads = [(layer, head) for layer, sizes in enumerate(found.heads) for head in range(len(sizes))]
     for column, ((layer, head), meaning) in enumerate(
-        zip(heads, meanings(found, speaker.registers), strict=True)
+        zip(heads, meanings(found, task.registers), strict=True)
     ):  # fmt: skip
         indices = found.configurations[visited, column].tolist()
         values = None if meaning is None else [meaning.values[k] for k in indices]

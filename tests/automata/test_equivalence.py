@@ -10,7 +10,7 @@ from aalpy.utils import bisimilar
 from automata.fa.dfa import DFA
 
 from detent.automata import Mealy, Moore, Semiautomaton, cyclic, tomita
-from detent.automata.equivalence import separating_word
+from detent.automata.equivalence import distinguishing_word
 from detent.automata.minimize import minimize
 from detent.errors import InvalidMachine
 
@@ -59,7 +59,7 @@ def differs(first, second, word: tuple[str, ...]) -> bool:
 def test_against_aalpy(kind: type, seed: int) -> None:
     first = random_machine(kind, seed, n=3 + seed % 12)
     second = perturbed(first, seed)
-    theirs, ours = bisimilar(as_aalpy(first), as_aalpy(second), return_cex=True), separating_word(first, second)
+    theirs, ours = bisimilar(as_aalpy(first), as_aalpy(second), return_cex=True), distinguishing_word(first, second)
     if theirs is None:
         assert ours is None
     else:
@@ -80,7 +80,7 @@ def test_against_automata_lib(seed: int) -> None:
         )
         for m in (first, second)
     ]  # fmt: skip
-    word, difference = separating_word(first, second), dfas[0] ^ dfas[1]
+    word, difference = distinguishing_word(first, second), dfas[0] ^ dfas[1]
     assert (None if word is None else len(word)) == (None if difference.isempty() else difference.minimum_word_length())
 
 
@@ -88,7 +88,7 @@ def test_against_automata_lib(seed: int) -> None:
 @pytest.mark.parametrize("kind", [Moore, Mealy])
 def test_no_shorter_word_separates(kind: type, seed: int) -> None:
     first, second = random_machine(kind, seed, n=4), random_machine(kind, seed + 500, n=4)
-    word = separating_word(first, second)
+    word = distinguishing_word(first, second)
     shortest = range(kind is Mealy, 8 if word is None else len(word))
     assert not any(differs(first, second, w) for length in shortest for w in itertools.product("ab", repeat=length))
 
@@ -100,18 +100,18 @@ def test_the_word_can_be_as_long_as_both_machines_together(n: int) -> None:
     first = Moore(symbols=("+",), tables=[(q + 1) % n], outputs=("no", "yes"), readout=(q == 0).astype(int))
     q = np.arange(n + 1)
     second = Moore(symbols=("+",), tables=[(q + 1) % (n + 1)], outputs=("no", "yes"), readout=(q == 0).astype(int))
-    assert separating_word(first, second) == ("+",) * n
+    assert distinguishing_word(first, second) == ("+",) * n
 
 
 def test_a_machine_is_equivalent_to_its_smallest() -> None:
     machine = random_machine(Moore, 3, n=40)
-    assert separating_word(machine, minimize(machine)) is None
+    assert distinguishing_word(machine, minimize(machine)) is None
 
 
 def test_one_flipped_table_entry_is_found() -> None:
     machine = tomita(3)
     broken = replace(machine, tables=[[0, 2, 3, 2, 4], [1, 0, 4, 1, 0]])
-    word = separating_word(machine, broken)
+    word = distinguishing_word(machine, broken)
     assert word == ("1", "0", "1", "1")
     assert differs(machine, broken, word)
 
@@ -119,17 +119,17 @@ def test_one_flipped_table_entry_is_found() -> None:
 def test_names_are_compared_whatever_their_order() -> None:
     first = Moore(symbols=("a", "b"), tables=[[1, 0], [0, 1]], outputs=("no", "yes"), readout=[0, 1])
     second = Moore(symbols=("b", "a"), tables=[[0, 1], [1, 0]], outputs=("maybe", "yes", "no"), readout=[2, 1])
-    assert separating_word(first, second) is None
-    assert separating_word(first, replace(second, readout=[2, 0])) == ("a",)
-    assert separating_word(first, replace(second, readout=[1, 2])) == ()
+    assert distinguishing_word(first, second) is None
+    assert distinguishing_word(first, replace(second, readout=[2, 0])) == ("a",)
+    assert distinguishing_word(first, replace(second, readout=[1, 2])) == ()
 
 
 def test_what_cannot_be_compared_is_said() -> None:
     with pytest.raises(InvalidMachine, match="over the same symbols; only the second reads '2'"):
-        separating_word(cyclic(2), cyclic(3))
+        distinguishing_word(cyclic(2), cyclic(3))
     with pytest.raises(InvalidMachine, match="only the first reads '0' and only the second reads 'a'"):
-        separating_word(tomita(1), random_machine(Moore, 0, 2))
+        distinguishing_word(tomita(1), random_machine(Moore, 0, 2))
     with pytest.raises(InvalidMachine, match="two Moore or two Mealy machines can be compared; got Moore and Mealy"):
-        separating_word(random_machine(Moore, 0, 2), random_machine(Mealy, 0, 2))
+        distinguishing_word(random_machine(Moore, 0, 2), random_machine(Mealy, 0, 2))
     with pytest.raises(InvalidMachine, match="only machines with outputs can be compared"):
-        separating_word(Semiautomaton(symbols=("a",), tables=[[0]]), tomita(1))  # type: ignore[arg-type]
+        distinguishing_word(Semiautomaton(symbols=("a",), tables=[[0]]), tomita(1))  # type: ignore[arg-type]

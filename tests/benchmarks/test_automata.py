@@ -48,7 +48,7 @@ def test_a_wrong_answer_is_not_timed(rng: np.random.Generator, monkeypatch: pyte
     large = automata.blown_up(small, 2, rng)
     with pytest.raises(Unequal, match=f"minimise {large.n_states} states: detent does not give what it should"):
         automata.minimising(Report(title=""), large, rounds=1)
-    monkeypatch.setattr(automata, "separating_word", lambda first, second: ("a",))
+    monkeypatch.setattr(automata, "distinguishing_word", lambda first, second: ("a",))
     with pytest.raises(Unequal, match="detent does not give what it should"):
         automata.comparing(Report(title=""), small, large, rounds=1)
     monkeypatch.setattr(automata, "HEADS", {"S4": (24,)})

@@ -14,16 +14,17 @@ from detent.errors import InvalidConfig
 from detent.evaluate import Bar, sequence_accuracy, sweep_words
 from detent.evaluate import length_sweep as putting_down
 from detent.evaluate.predictors import Held
-from detent.tasks import Task, task
+from detent.tasks import Task
+from detent.tasks import task as get_task
 
-S3, FF = task("S3"), task("FF")
+S3, FF = get_task("S3"), get_task("FF")
 
 
 class Machine:
     """The task's own machine, which goes wrong in word b at position breaks[b], and there only."""
 
-    def __init__(self, speaker: Task, breaks: dict[int, int]) -> None:
-        self.machine, self.breaks, self.read = speaker.machine, breaks, 0
+    def __init__(self, task: Task, breaks: dict[int, int]) -> None:
+        self.machine, self.breaks, self.read = task.machine, breaks, 0
 
     def __call__(self, inputs: NDArray[Any], held: Held | None) -> tuple[NDArray[Any], Held]:
         state, position = (np.full(len(inputs), self.machine.start), 0) if held is None else (held[0], int(held[1]))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from detent.tasks import Task, task
+from detent.tasks import Task
+from detent.tasks import task as get_task
 from detent.tasks.shuffled_objects import Vocabulary, states_of_stories
 from tests.extract.building import Cascade, Input
 
@@ -27,14 +28,14 @@ def stories(people: int) -> tuple[Task, Cascade]:
         return [same, same]
 
     def hold(before: Input | None, now: Input) -> list[list[int]]:
-        token, speaker = now[0], before[1][0] if before is not None else 0
+        token, task = now[0], before[1][0] if before is not None else 0
         tables = [everyone.tolist() for _ in range(N)]
-        if speaker and token < N:
+        if task and token < N:
             swapped = everyone.tolist()
-            swapped[speaker], swapped[token + 1] = token + 1, speaker
+            swapped[task], swapped[token + 1] = token + 1, task
             return [swapped] * N
-        if speaker and token < 2 * N:
-            tables[token - N] = [speaker] * (N + 1)
+        if task and token < 2 * N:
+            tables[token - N] = [task] * (N + 1)
         return tables
 
     def rule(layer: int, window: list[Input | None]) -> list[list[int]]:
@@ -50,7 +51,7 @@ def stories(people: int) -> tuple[Task, Cascade]:
         _, (_, item), holders = seen
         return max(holders[item - 1] - 1, 0) if item else 0
 
-    told = task(f"TSO{N}")
+    told = get_task(f"TSO{N}")
     return told, Cascade(
         symbols=told.machine.n_symbols, heads=((N + 1, N + 1), (N + 1,) * N), reach=2, rule=rule, say=say,
         labels=told.machine.n_states, answer=answer, answers=N,

@@ -7,7 +7,7 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from detent.automata import Semiautomaton, canonical, cyclic, mathieu11, parallel, separating_word
+from detent.automata import Semiautomaton, canonical, cyclic, distinguishing_word, mathieu11, parallel
 from detent.errors import BudgetExceeded, InvalidMachine
 from detent.runtime import Heads, Machine, heads
 from tests.runtime import examples
@@ -125,7 +125,7 @@ def test_states_that_are_never_reached() -> None:
     carrying = Heads((machine.tables,), (0,))
     with pytest.raises(InvalidMachine, match=r"state 'blue' is never reached.*automata.canonical"):
         Machine.of(lonely, heads=carrying)
-    assert separating_word(canonical(lonely), machine) is None
+    assert distinguishing_word(canonical(lonely), machine) is None
     Machine.of(canonical(lonely), heads=carrying)
 
 

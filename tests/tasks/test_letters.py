@@ -58,9 +58,9 @@ def probability(word: tuple[int, ...], symbols: int, of: int, longest: int) -> F
 def test_short_runs_have_the_law_that_they_state_on_every_word(
     symbols: int, of: int, longest: int, length: int
 ) -> None:
-    speaker = ShortRuns(symbols, of=of, longest=longest).speaker
-    dice = np.array(list(product(range(speaker.n_symbols), repeat=length)))
-    words, counts = np.unique(speaker.respond(dice), axis=0, return_counts=True)
+    task = ShortRuns(symbols, of=of, longest=longest).task
+    dice = np.array(list(product(range(task.n_symbols), repeat=length)))
+    words, counts = np.unique(task.respond(dice), axis=0, return_counts=True)
     found = {tuple(word.tolist()): Fraction(int(count), len(dice)) for word, count in zip(words, counts, strict=True)}
     for word in product(range(symbols), repeat=length):
         assert found.get(word, Fraction(0)) == probability(word, symbols, of, longest)

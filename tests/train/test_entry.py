@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import detent
-from detent.automata import separating_word
+from detent.automata import distinguishing_word
 from detent.errors import InvalidConfig
 from detent.runtime import load
 
@@ -44,4 +44,4 @@ def test_names_come_along_where_they_are_given(tmp_path):
     machine = detent.extract(run.model, symbols=s3.symbols, labels=s3.states)
     assert machine.speak(["(0 1)", "(0 1)", "(1 2)"]) == ["(0 1)", "e", "(1 2)"]
     machine.save(tmp_path / "s3.dot")
-    assert separating_word(detent.read_machine(tmp_path / "s3.dot"), s3) is None
+    assert distinguishing_word(detent.read_machine(tmp_path / "s3.dot"), s3) is None

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from detent.automata import Moore, read_machine, separating_word, write_machine
+from detent.automata import Moore, distinguishing_word, read_machine, write_machine
 from detent.cli._app import run as command
 from detent.errors import BrokenFile, InvalidConfig, UnknownName
 from detent.tasks import task
@@ -89,7 +89,7 @@ def test_a_folder_holds_the_run(tmp_path):
     assert again == plan
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), run.model.parameters(), strict=True))
     machine = read_machine(tmp_path / "run" / "machine.json")
-    assert separating_word(machine, task("S3").machine) is None
+    assert distinguishing_word(machine, task("S3").machine) is None
     assert sorted(machine.states) == sorted(task("S3").machine.states)
     (tmp_path / "run" / "model.safetensors").write_bytes(b"cut")
     with pytest.raises(BrokenFile, match="these are not the weights of this run"):

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from detent._types import MISSING
-from detent.tasks import task
+from detent.tasks import task as get_task
 from detent.tasks.free_order_stories import telling
 from detent.tasks.grammar import wander
 from detent.train.stack_supervision import learn_from, stage, stories
 
 
 def lessons(people: int, seed: int = 1):
-    speaker = task(f"TSO{people}")
-    told = stories(speaker, np.random.default_rng(seed), batch=128)
-    stages = stage(speaker, list(islice(told, 4)))
-    return speaker, stages, learn_from(told, stages)
+    task = get_task(f"TSO{people}")
+    told = stories(task, np.random.default_rng(seed), batch=128)
+    stages = stage(task, list(islice(told, 4)))
+    return task, stages, learn_from(told, stages)
 
 
 def pairs_of(grammar) -> int:
@@ -38,18 +38,18 @@ def pairs_of(grammar) -> int:
 
 @pytest.mark.parametrize("people", [2, 3])
 def test_nothing_of_the_grammar_is_missed(people: int) -> None:
-    speaker, _, found = lessons(people)
-    assert len(found.windows[0]) == pairs_of(speaker.grammar)
+    task, _, found = lessons(people)
+    assert len(found.windows[0]) == pairs_of(task.grammar)
     # every state but the start, which is never said; an answer for every item and every way to hold all
-    states = np.stack([register.of_state for register in speaker.registers], axis=1)
+    states = np.stack([register.of_state for register in task.registers], axis=1)
     assert {tuple(row) for row in found.parts.tolist()} == {tuple(row) for row in states[1:].tolist()}
     assert (found.answers != MISSING).sum() == {2: 2 * 2, 3: 3 * 6}[people]
 
 
 def test_rows_say_what_stories_say() -> None:
     """Follow fresh stories through the lessons alone."""
-    speaker, stages, found = lessons(3)
-    batch = next(stories(speaker, np.random.default_rng(99), batch=20))
+    task, stages, found = lessons(3)
+    batch = next(stories(task, np.random.default_rng(99), batch=20))
     window_of = {tuple(row): i for i, row in enumerate(found.windows[0].tolist())}
     pair_of = {tuple(row): i for i, row in enumerate(found.windows[1].tolist())}
     input_of = {tuple(row): i for i, row in enumerate(found.inputs.tolist())}
@@ -70,9 +70,9 @@ def test_rows_say_what_stories_say() -> None:
 
 def test_words_without_labels_follow_the_rules() -> None:
     """A telling that no story is: two swaps before everything is given, a question on the way."""
-    speaker, stages, _ = lessons(3)
+    task, stages, _ = lessons(3)
     text = "bob has the coin . bob swaps with alice . who has the coin ? charlie has the ring ."
-    words = np.array([[speaker.machine.symbols.index(token) for token in text.split()]])
+    words = np.array([[task.machine.symbols.index(token) for token in text.split()]])
     values = stages.values(words)
     assert values[0, -1].tolist() == [0, 3, 0, 1]  # idle; the ring charlie's, the key nobody's, the coin alice's
     assert values[0, 6].tolist() == [2, 0, 0, 2]
@@ -81,9 +81,9 @@ def test_words_without_labels_follow_the_rules() -> None:
 
 
 def test_further_words_add_rows() -> None:
-    speaker = task("TSO2")
-    told = stories(speaker, np.random.default_rng(1), batch=64)
-    stages = stage(speaker, list(islice(told, 4)))
+    task = get_task("TSO2")
+    told = stories(task, np.random.default_rng(1), batch=64)
+    stages = stage(task, list(islice(told, 4)))
     alone = learn_from(told, stages)
     more = learn_from(told, stages, iter([wander(telling(2), 64, 60, np.random.default_rng(0))]))
     assert len(more.windows[0]) > len(alone.windows[0])

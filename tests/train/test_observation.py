@@ -8,30 +8,31 @@ import pytest
 from detent._types import MISSING
 from detent.automata import Moore
 from detent.errors import InvalidInput
-from detent.tasks import Batch, task
+from detent.tasks import Batch
+from detent.tasks import task as get_task
 from detent.train.state_codes import Transitions, find_codes, observe
 
 
 def test_counted_transitions_are_the_machines():
     for name in ("Z5", "S3", "A5", "FF", "Tomita4"):
-        speaker = task(name)
-        seen = observe(speaker, np.random.default_rng(1), batch=256, length=64)
-        assert seen.start == speaker.machine.start
+        task = get_task(name)
+        seen = observe(task, np.random.default_rng(1), batch=256, length=64)
+        assert seen.start == task.machine.start
         known = seen.tables != MISSING
-        assert np.array_equal(seen.tables[known], speaker.machine.tables[known])
-        reached = np.isin(np.arange(speaker.machine.n_states), seen.seen)
+        assert np.array_equal(seen.tables[known], task.machine.tables[known])
+        reached = np.isin(np.arange(task.machine.n_states), seen.seen)
         assert known[:, reached].all(), name
 
 
 def test_only_what_is_spoken_is_seen():
     """TSO's grammar forbids most moves; watching ends all the same."""
-    seen = observe(task("TSO3"), np.random.default_rng(1), batch=64, length=100)
+    seen = observe(get_task("TSO3"), np.random.default_rng(1), batch=64, length=100)
     assert len(seen.seen) == 44
     assert 0 < seen.coverage < 1
 
 
 def test_labels_that_are_outputs_are_noticed():
-    s3 = task("S3")
+    s3 = get_task("S3")
     transitions = Transitions(2, 2)
     batch = s3.sample(64, 20, np.random.default_rng(0))
     colours = np.array([0, 0, 1, 1, 0, 1])
@@ -63,12 +64,12 @@ def test_two_starts_are_refused():
     ],
 )
 def test_codes_carry_the_labels(name, heads, wanted):
-    speaker = task(name)
+    task = get_task(name)
     generator = np.random.default_rng(2)
-    codes = find_codes(observe(speaker, generator, batch=256, length=64), heads, seed=0)
+    codes = find_codes(observe(task, generator, batch=256, length=64), heads, seed=0)
     assert codes is not None
     assert codes.heads == wanted
-    fresh = speaker.sample(64, 200, generator)
+    fresh = task.sample(64, 200, generator)
     assert codes.holds_on(fresh)
     paths = codes.follow(fresh.inputs)
     assert np.array_equal(paths[:, 1:], codes.of_label[fresh.states.astype(np.int64)])
@@ -76,17 +77,17 @@ def test_codes_carry_the_labels(name, heads, wanted):
 
 def test_codes_that_do_not_hold_are_noticed():
     """The judge barks: one wrong move, and the joint index no longer tells the label."""
-    speaker = task("S3")
+    task = get_task("S3")
     generator = np.random.default_rng(3)
-    codes = find_codes(observe(speaker, generator, batch=256, length=64), None, seed=0)
+    codes = find_codes(observe(task, generator, batch=256, length=64), None, seed=0)
     assert codes is not None
     codes.tables[0][0, 0] = (codes.tables[0][0, 0] + 1) % codes.heads[0]
-    assert not codes.holds_on(speaker.sample(64, 64, generator))
+    assert not codes.holds_on(task.sample(64, 64, generator))
 
 
 def test_heads_that_are_too_small_are_not_found():
     generator = np.random.default_rng(4)
-    observed = observe(task("S4"), generator, batch=256, length=64)
+    observed = observe(get_task("S4"), generator, batch=256, length=64)
     assert find_codes(observed, (3, 3), seed=0) is None
     assert find_codes(observed, (5, 5), seed=0) is None  # large enough by count, but S4 has no such quotients
 
@@ -96,8 +97,8 @@ def test_a_machine_without_quotients_gets_one_head():
 
     tables = np.random.default_rng(5).integers(0, 9, (2, 9))
     machine = Moore(symbols=("a", "b"), tables=tables, outputs=tuple(map(str, range(9))), readout=np.arange(9))
-    speaker = Task.of(machine, name="random")
-    observed = observe(speaker, np.random.default_rng(6), batch=64, length=64)
+    task = Task.of(machine, name="random")
+    observed = observe(task, np.random.default_rng(6), batch=64, length=64)
     codes = find_codes(observed, None, seed=0)
     assert codes is not None
     assert codes.heads == (len(observed.seen),)

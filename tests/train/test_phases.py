@@ -19,27 +19,27 @@ from detent.nn.losses import (
     tracking_loss,
     watched,
 )
-from detent.tasks import task
+from detent.tasks import task as get_task
 from detent.train import Anchor, Anchored, Anchoring, Settings, Tracking, checkpoint, find_codes, observe
 
 SMALL = Settings(batch=16, length=12, check_words=32, check_every=5)
 
 
 def model_of(name, heads, *, width=32, start=None, seed=0):
-    speaker = task(name)
+    task = get_task(name)
     generator = torch.Generator().manual_seed(seed)
     block = NFSM(width, heads, start=start, generator=generator)
-    symbols, labels = speaker.machine.n_symbols, speaker.machine.n_states
-    return speaker, Backbone(symbols, labels, [block], width=width, generator=generator)
+    symbols, labels = task.machine.n_symbols, task.machine.n_states
+    return task, Backbone(symbols, labels, [block], width=width, generator=generator)
 
 
 def anchored(name, heads=None, seed=0):
     generator = np.random.default_rng(seed)
-    codes = find_codes(observe(task(name), generator, batch=64, length=64), heads, seed=seed)
+    codes = find_codes(observe(get_task(name), generator, batch=64, length=64), heads, seed=seed)
     assert codes is not None
-    speaker, model = model_of(name, codes.heads, start=codes.start, seed=seed)
+    task, model = model_of(name, codes.heads, start=codes.start, seed=seed)
     anchor = Anchor(model, codes, Anchoring(longest=500), torch.Generator().manual_seed(seed))
-    return Anchored(anchor, speaker, generator, batch=64, length=32)
+    return Anchored(anchor, task, generator, batch=64, length=32)
 
 
 @pytest.mark.parametrize(("name", "heads"), [("S3", None), ("Z5", None), ("FF", (3,)), ("S3", (6,))])
@@ -92,10 +92,10 @@ def test_the_loss_is_the_formula():
 
 
 def test_the_penalty_is_the_formula_at_the_states_of_this_pass():
-    speaker, model = model_of("S4", (4, 3))
+    task, model = model_of("S4", (4, 3))
     with torch.no_grad():
         model.layers[0].block.weight.mul_(6)
-    batch = speaker.sample(8, 10, np.random.default_rng(0))
+    batch = task.sample(8, 10, np.random.default_rng(0))
     model.train()
     with watched(model) as calls:
         model(torch.from_numpy(batch.inputs.astype(np.int64)), seed=3)
@@ -120,8 +120,8 @@ def test_the_penalty_is_the_formula_at_the_states_of_this_pass():
 
 def test_training_end_to_end_goes_down():
     torch.manual_seed(0)
-    speaker, model = model_of("Z2", (2,))
-    phase = Tracking(model, speaker, SMALL, np.random.default_rng(0))
+    task, model = model_of("Z2", (2,))
+    phase = Tracking(model, task, SMALL, np.random.default_rng(0))
     losses = []
     for _ in range(40):
         phase.step()
@@ -133,15 +133,15 @@ def test_training_end_to_end_goes_down():
 def trained(tmp_path, interrupted):
     """Ten steps of both phases' optimisers, put down in the middle or not."""
     torch.manual_seed(7)
-    speaker, model = model_of("S3", (3, 2))
-    phase = Tracking(model, speaker, SMALL, np.random.default_rng(7))
+    task, model = model_of("S3", (3, 2))
+    phase = Tracking(model, task, SMALL, np.random.default_rng(7))
     for step in range(10):
         if interrupted and step == 4:
             counters = {"steps": phase.steps}
             checkpoint.save(tmp_path / "last", phase.module, phase.optimizer, phase.generator, counters)
             torch.manual_seed(99)
-            speaker, model = model_of("S3", (3, 2), seed=5)
-            phase = Tracking(model, speaker, SMALL, np.random.default_rng(11))
+            task, model = model_of("S3", (3, 2), seed=5)
+            phase = Tracking(model, task, SMALL, np.random.default_rng(11))
             phase.steps = checkpoint.load(tmp_path / "last", phase.module, phase.optimizer, phase.generator)["steps"]
         phase.step()
     return phase
@@ -156,8 +156,8 @@ def test_a_run_that_was_put_down_ends_with_the_same_bits(tmp_path):
 
 @pytest.mark.parametrize("content", [b"", b"\x00" * 100, b"nonsense"])
 def test_what_is_no_checkpoint_is_refused(tmp_path, content):
-    speaker, model = model_of("Z2", (2,))
-    phase = Tracking(model, speaker, SMALL, np.random.default_rng(0))
+    task, model = model_of("Z2", (2,))
+    phase = Tracking(model, task, SMALL, np.random.default_rng(0))
     (tmp_path / "last").write_bytes(content)
     with pytest.raises(BrokenFile, match="this is not a checkpoint of this run"):
         checkpoint.load(tmp_path / "last", phase.module, phase.optimizer, phase.generator)

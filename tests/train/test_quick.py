@@ -18,7 +18,7 @@ from torch import nn
 from detent.errors import InvalidConfig, UnknownName
 from detent.nn import NFSM, Backbone, MambaMinus
 from detent.nn.losses import FAINT, first_error, mask, reach
-from detent.tasks import task
+from detent.tasks import task as get_task
 from detent.train import Settings, Tracking, fast_gradient
 from tests.train.test_phases import anchored
 
@@ -51,12 +51,12 @@ class Given(nn.Module):
 
 
 def fresh(name, heads, *, sharp=1.0, seed=0, **options):
-    speaker, generator = task(name), torch.Generator().manual_seed(seed)
+    task, generator = get_task(name), torch.Generator().manual_seed(seed)
     block = NFSM(32, heads, generator=generator, **options)
-    model = Backbone(speaker.machine.n_symbols, speaker.machine.n_states, [block], width=32, generator=generator)
+    model = Backbone(task.machine.n_symbols, task.machine.n_states, [block], width=32, generator=generator)
     with torch.no_grad():
         block.weight.mul_(sharp)  # else no column is spread wider than the noise, and nothing is penalised
-    return speaker, model.double().train()
+    return task, model.double().train()
 
 
 @cache
@@ -72,18 +72,18 @@ def learned(name, heads):
 
 
 def trained(name, heads):
-    speaker, model = learned(name, heads)
-    return speaker, deepcopy(model).double().train()
+    task, model = learned(name, heads)
+    return task, deepcopy(model).double().train()
 
 
 def gradients(model):
     return {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
 
 
-def both(speaker, model, settings, *, spoil=None, seed=5):
+def both(task, model, settings, *, spoil=None, seed=5):
     """(loss, first errors, gradients) of the quick path, and of the plain path with the quick one's masks."""
     generator = np.random.default_rng(3)
-    batch = speaker.sample(settings.batch, settings.length, generator)
+    batch = task.sample(settings.batch, settings.length, generator)
     tokens, labels = torch.from_numpy(batch.inputs.astype(int)), torch.from_numpy(batch.states.astype(int))
     chosen = torch.from_numpy(generator.integers(settings.masks, size=tokens.shape))
     noted = {name: Noted(torch.Generator().manual_seed(i)) for i, name in enumerate(DROPOUTS)}
@@ -132,8 +132,8 @@ def test_the_gradient_is_that_of_the_plain_path_at_the_start(name, heads, noise)
 @pytest.mark.parametrize(("name", "heads"), [("S3", (3, 2)), ("DFF5", (3,)), ("S4", (4, 3, 2))])
 def test_the_gradient_is_that_of_the_plain_path_on_a_trained_model(name, heads, noise):
 
-    speaker, model = trained(name, heads)
-    quickly, plainly, walk = both(speaker, model, replace(SMALL, noise=noise))
+    task, model = trained(name, heads)
+    quickly, plainly, walk = both(task, model, replace(SMALL, noise=noise))
     assert_same(quickly, plainly)
     if not noise:
         assert (quickly[1] == SMALL.length).all()
@@ -188,9 +188,9 @@ def test_the_mask_ends_where_its_weight_is_lost_in_float32():
 
 
 def test_a_check_on_shared_rows_is_a_check_of_every_position():
-    speaker, model = trained("S4", (4, 3, 2))
+    task, model = trained("S4", (4, 3, 2))
     model.eval().readout.bias.data[17] -= 100.0
-    batch = speaker.sample(100, 70, np.random.default_rng(1))
+    batch = task.sample(100, 70, np.random.default_rng(1))
     tokens, labels = torch.from_numpy(batch.inputs.astype(int)), torch.from_numpy(batch.states.astype(int))
     with torch.no_grad():
         wanted = first_error(model(tokens)[0], labels)
@@ -199,17 +199,17 @@ def test_a_check_on_shared_rows_is_a_check_of_every_position():
 
 
 def test_the_path_is_chosen_in_sight():
-    speaker, model = fresh("S3", (3, 2))
+    task, model = fresh("S3", (3, 2))
     generator = np.random.default_rng(0)
-    assert Tracking(model, speaker, Settings(), generator).path == "quick"
-    assert Tracking(model, speaker, Settings(path="plain"), generator).path == "plain"
+    assert Tracking(model, task, Settings(), generator).path == "quick"
+    assert Tracking(model, task, Settings(path="plain"), generator).path == "plain"
     two = Backbone(2, 6, [NFSM(32, (3,)), NFSM(32, (3,))], width=32)
     other = Backbone(2, 6, [MambaMinus(32, 32)], width=32)
     wide = Backbone(2, 6, [NFSM(32, (3, 2))], width=32, reach=2)
     for model in (two, other, wide):
-        assert Tracking(model, speaker, Settings(), generator).path == "plain"
+        assert Tracking(model, task, Settings(), generator).path == "plain"
         with pytest.raises(InvalidConfig, match="path 'quick' trains one NFSM layer without a convolution on the CPU"):
-            Tracking(model, speaker, Settings(path="quick"), generator)
+            Tracking(model, task, Settings(path="quick"), generator)
     with pytest.raises(UnknownName, match="unknown path 'quik'"):
         Settings(path="quik")
     with pytest.raises(InvalidConfig, match="masks must be at least 1; got 0"):

@@ -10,22 +10,22 @@ import pytest
 import torch
 
 from detent.nn import NFSM, Backbone
-from detent.tasks import task
+from detent.tasks import task as get_task
 from detent.train import Anchoring, Settings, Tracking
 from detent.train.stack_pretraining import AnchoredStack, StackAnchor
 from detent.train.stack_supervision import learn_from, stage, stories
 
 
 def taught(people: int, *, width: int = 64, steps: int = 400, seed: int = 0) -> AnchoredStack:
-    speaker, generator = task(f"TSO{people}"), torch.Generator().manual_seed(seed)
-    told = stories(speaker, np.random.default_rng(seed), batch=128)
-    stages = stage(speaker, list(islice(told, 4)))
+    task, generator = get_task(f"TSO{people}"), torch.Generator().manual_seed(seed)
+    told = stories(task, np.random.default_rng(seed), batch=128)
+    stages = stage(task, list(islice(told, 4)))
     blocks = [
         NFSM(width, heads, start=start, generator=generator)
         for heads, start in zip(stages.heads, stages.starts, strict=True)
     ]
     model = Backbone(
-        speaker.machine.n_symbols, speaker.machine.n_states, blocks, width=width, reach=2, answers=people,
+        task.machine.n_symbols, task.machine.n_states, blocks, width=width, reach=2, answers=people,
         generator=generator,
     )  # fmt: skip
     anchor = StackAnchor(model, stages, learn_from(told, stages), Anchoring(longest=steps), generator)
@@ -49,9 +49,9 @@ def two_people() -> AnchoredStack:
 
 def test_stories_of_any_length_are_understood(two_people: AnchoredStack) -> None:
     assert two_people.streak == 2, two_people.anchor.margins()
-    model, speaker = two_people.anchor.model.eval(), task("TSO2")
+    model, task = two_people.anchor.model.eval(), get_task("TSO2")
     for length in (15, 61, 503):
-        batch = speaker.sample(16, length, np.random.default_rng(length))
+        batch = task.sample(16, length, np.random.default_rng(length))
         with torch.no_grad():
             h, _ = model.hidden(torch.from_numpy(batch.inputs.astype(np.int64)))
             assert np.array_equal(model.label(h).argmax(-1).numpy(), batch.states)
@@ -80,13 +80,13 @@ def test_answers_are_part_of_the_loss() -> None:
     model = phase.anchor.model
     before = model.reply.weight.clone()
     settings = Settings(batch=4, length=16, check_words=4)
-    Tracking(model, task("TSO2"), settings, np.random.default_rng(0)).step()
+    Tracking(model, get_task("TSO2"), settings, np.random.default_rng(0)).step()
     assert not torch.equal(model.reply.weight, before)
 
 
 def test_a_check_counts_wrong_answers(two_people: AnchoredStack) -> None:
-    model, speaker = two_people.anchor.model, task("TSO2")
-    tracking = Tracking(model, speaker, Settings(length=31, check_words=32), np.random.default_rng(5))
+    model, task = two_people.anchor.model, get_task("TSO2")
+    tracking = Tracking(model, task, Settings(length=31, check_words=32), np.random.default_rng(5))
     assert tracking.accuracy() == 1.0
     with torch.no_grad():
         model.reply.bias[0] += 1e3

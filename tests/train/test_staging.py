@@ -9,32 +9,32 @@ import numpy as np
 import pytest
 
 from detent.errors import InvalidConfig, InvalidInput
-from detent.tasks import task
+from detent.tasks import task as get_task
 from detent.train.stack_supervision import stage, stories
 
 
 def staged(name: str, batches: int = 4):
-    speaker = task(name)
-    return speaker, stage(speaker, list(islice(stories(speaker, np.random.default_rng(3)), batches)))
+    task = get_task(name)
+    return task, stage(task, list(islice(stories(task, np.random.default_rng(3)), batches)))
 
 
 @pytest.mark.parametrize("people", [2, 3, 4, 5])
 def test_the_first_name_comes_first_and_the_holders_follow(people: int) -> None:
-    speaker, stages = staged(f"TSO{people}")
+    task, stages = staged(f"TSO{people}")
     below, above = stages.layers
     assert below[:3] == (("now", 0), ("late", 0), ("asked", 0))
     assert len(below) == people + 1
     assert above == tuple(("now", 1 + item) for item in range(people))
-    assert stages.heads == speaker.layers
+    assert stages.heads == task.layers
     assert stages.starts == ((0,) * (people + 1), (0,) * people)
 
 
 def test_heads_along_a_story() -> None:
     """By hand: alice has the key . . bob has the ring ... who has the key ?"""
-    speaker, stages = staged("TSO2")
+    task, stages = staged("TSO2")
     text = "alice has the key . . bob has the ring . alice swaps with bob . who has the key ?"
-    word = np.array([[speaker.machine.symbols.index(token) for token in text.split()]])
-    states = speaker.machine.trajectory(word)
+    word = np.array([[task.machine.symbols.index(token) for token in text.split()]])
+    states = task.machine.trajectory(word)
     values = stages.parts[np.concatenate([[[0]], states], axis=1)]
     assert np.array_equal(values, stages.values(word))
     lower, upper = stages.heads_along(word, values)
@@ -48,15 +48,13 @@ def test_heads_along_a_story() -> None:
 
 
 def test_what_two_layers_cannot_carry_is_said() -> None:
-    speaker = task("TSO3")
-    batches = list(islice(stories(speaker, np.random.default_rng(3)), 4))
-    scrambled = replace(
-        speaker.registers[1], of_state=np.random.default_rng(0).integers(0, 4, speaker.machine.n_states)
-    )
-    odd = replace(speaker, registers=(speaker.registers[0], scrambled, *speaker.registers[2:]))
+    task = get_task("TSO3")
+    batches = list(islice(stories(task, np.random.default_rng(3)), 4))
+    scrambled = replace(task.registers[1], of_state=np.random.default_rng(0).integers(0, 4, task.machine.n_states))
+    odd = replace(task, registers=(task.registers[0], scrambled, *task.registers[2:]))
     with pytest.raises(InvalidInput, match="the holder of the ring depends on more than the symbol"):
         stage(odd, batches)
     with pytest.raises(InvalidConfig, match="TSO3 takes 3 registers in a layer of 2 heads"):
-        stage(replace(speaker, layers=((4, 4, 4, 4), (4, 4))), batches)
+        stage(replace(task, layers=((4, 4, 4, 4), (4, 4))), batches)
     with pytest.raises(InvalidConfig, match="S3 names no registers"):
-        stage(task("S3"), [])
+        stage(get_task("S3"), [])

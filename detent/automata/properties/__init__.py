@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from detent.automata.properties.monoid import aperiodic as aperiodic
     from detent.automata.properties.monoid import group as group
     from detent.automata.properties.monoid import transition_monoid as transition_monoid
-    from detent.automata.properties.summary import Facts as Facts
-    from detent.automata.properties.synchronizing import Synchronising as Synchronising
-    from detent.automata.properties.synchronizing import synchronising as synchronising
+    from detent.automata.properties.summary import Properties as Properties
+    from detent.automata.properties.synchronizing import Synchronizing as Synchronizing
+    from detent.automata.properties.synchronizing import synchronizing as synchronizing
 
 __all__ = lazy(__name__)

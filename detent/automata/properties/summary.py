@@ -8,21 +8,21 @@ from detent.automata.isomorphism import is_word_problem
 from detent.automata.machine import Mealy, Moore, Semiautomaton
 from detent.automata.properties.definite import Definite, definite
 from detent.automata.properties.monoid import ELEMENTS, Aperiodic, Group, aperiodic, group, transition_monoid
-from detent.automata.properties.synchronizing import Synchronising, synchronising
+from detent.automata.properties.synchronizing import Synchronizing, synchronizing
 
 
 @dataclass(frozen=True)
-class Facts:
+class Properties:
     """The facts of a machine.
 
     >>> from detent.automata import cyclic
-    >>> print(Facts.of(cyclic(2)))
+    >>> print(Properties.of(cyclic(2)))
     2 states, 2 symbols
     transition monoid of 2 elements, 1 of them idempotent
     a group: every symbol permutes the states
     not definite: '0' keeps '0' and '1' apart, however often it is read
     not aperiodic: the powers of '1' are a group of order 2
-    not synchronising: no word merges '0' and '1'
+    not synchronizing: no word merges '0' and '1'
     """
 
     states: int
@@ -36,17 +36,17 @@ class Facts:
     group: Group
     definite: Definite
     aperiodic: Aperiodic
-    synchronising: Synchronising
+    synchronizing: Synchronizing
 
     @classmethod
-    def of(cls, machine: Semiautomaton, *, limit: int = ELEMENTS) -> Facts:
+    def of(cls, machine: Semiautomaton, *, limit: int = ELEMENTS) -> Properties:
         """Ask all questions, looking at no more than `limit` elements of the transition monoid."""
         permutes = group(machine)
         elements, idempotents = _count(machine, bool(permutes), limit)
         return cls(
             states=machine.n_states, symbols=machine.n_symbols, elements=elements, idempotents=idempotents, limit=limit,
             group=permutes, definite=definite(machine), aperiodic=aperiodic(machine, limit=limit),
-            synchronising=synchronising(machine),
+            synchronizing=synchronizing(machine),
         )  # fmt: skip
 
     def sentences(self) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ class Facts:
         else:
             monoid = f"transition monoid of {self.elements} elements"
             monoid += f", {self.idempotents} of them idempotent" if self.idempotents is not None else ""
-        answers = (self.group, self.definite, self.aperiodic, self.synchronising)
+        answers = (self.group, self.definite, self.aperiodic, self.synchronizing)
         size = f"{self.states} states, {self.symbols} symbols"
         return (size, monoid, *(answer.explain() for answer in answers))
 

@@ -2,7 +2,7 @@
 
     n  states
 
-A machine is synchronising when every two states can be merged. Which can, and how fast, is found backwards from the
+A machine is synchronizing when every two states can be merged. Which can, and how fast, is found backwards from the
 merged ones over all pairs; the reset word then merges the nearest two of the states still possible, until one is left.
 It is short but not always shortest, which would be a hard problem (Eppstein 1990).
 """
@@ -25,7 +25,7 @@ _CLOSEST_OF = 256
 
 
 @dataclass(frozen=True)
-class Synchronising:
+class Synchronizing:
     """Whether some word sends all states to one, with the word, or with two states that no word merges."""
 
     answer: bool | None
@@ -37,32 +37,32 @@ class Synchronising:
 
     def explain(self) -> str:
         if self.word is not None:
-            return f"synchronising: after {spelt(self.word)} the state is {self.state!r}, whatever it was"
+            return f"synchronizing: after {spelt(self.word)} the state is {self.state!r}, whatever it was"
         if self.apart is not None:
-            return f"not synchronising: no word merges {self.apart[0]!r} and {self.apart[1]!r}"
-        return f"perhaps synchronising: it has more than {STATES} states, too many to look at all pairs"
+            return f"not synchronizing: no word merges {self.apart[0]!r} and {self.apart[1]!r}"
+        return f"perhaps synchronizing: it has more than {STATES} states, too many to look at all pairs"
 
 
-def synchronising(machine: Semiautomaton) -> Synchronising:
+def synchronizing(machine: Semiautomaton) -> Synchronizing:
     """Whether some word sends all states to one."""
     if machine.n_states > 1 and group(machine):
-        return Synchronising(answer=False, apart=(machine.states[0], machine.states[1]))
+        return Synchronizing(answer=False, apart=(machine.states[0], machine.states[1]))
     for a, table in enumerate(machine.tables):
         if (table == table[0]).all():
             return _reset(machine, [a] if machine.n_states > 1 else [])
     if machine.n_states > STATES:
-        return Synchronising(answer=None)
+        return Synchronizing(answer=None)
     steps, by = _distances(machine.tables)
     for p, q in np.argwhere(steps < 0):
-        return Synchronising(answer=False, apart=(machine.states[p], machine.states[q]))
+        return Synchronizing(answer=False, apart=(machine.states[p], machine.states[q]))
     return _reset(machine, _merge_all(machine.tables, steps, by))
 
 
-def _reset(machine: Semiautomaton, word: list[int]) -> Synchronising:
+def _reset(machine: Semiautomaton, word: list[int]) -> Synchronizing:
     ends = np.unique(machine.act(np.array(word, np.int64)))
     assert len(ends) == 1
     named = tuple(machine.symbols[a] for a in word)
-    return Synchronising(answer=True, word=named, state=machine.states[ends[0]])
+    return Synchronizing(answer=True, word=named, state=machine.states[ends[0]])
 
 
 def _distances(tables: Ints) -> tuple[Ints, Ints]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from detent.automata import Mealy, Moore, draw, isomorphism, minimize, separating_word
+from detent.automata import Mealy, Moore, distinguishing_word, draw, isomorphism, minimize
 from detent.automata.draw.arrows import brief
 from detent.errors import DetentError
 from detent.report.figures.style import GREY, PAGE, styled
@@ -43,7 +43,7 @@ def compared(found: Machine, target: Machine) -> tuple[bool, str]:
     """(whether they behave alike, the sentence that says so or tells a shortest word on which they do not)."""
     try:
         first, second = as_mealy(found), as_mealy(target)
-        word = separating_word(first, second)
+        word = distinguishing_word(first, second)
     except DetentError as error:
         return False, str(error)
     if word is None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from detent.automata import Semiautomaton, cyclic, flip_flop, from_tables, parallel, symmetric
-from detent.automata.properties.synchronizing import synchronising
+from detent.automata.properties.synchronizing import synchronizing
 
 
 def shortest_reset(machine: Semiautomaton) -> int | None:
@@ -20,7 +20,7 @@ def shortest_reset(machine: Semiautomaton) -> int | None:
 
 
 def check(machine: Semiautomaton) -> None:
-    answer, shortest = synchronising(machine), shortest_reset(machine)
+    answer, shortest = synchronizing(machine), shortest_reset(machine)
     assert answer.answer is (shortest is not None)
     if shortest is not None:
         ends = set(machine.act(list(answer.word)).tolist())
@@ -46,17 +46,17 @@ def test_cernys_machines_have_words_of_his_length(n: int) -> None:
     q = np.arange(n)
     machine = from_tables([(q + 1) % n, np.where(q == n - 1, 0, q)])
     check(machine)
-    assert len(synchronising(machine).word) >= (n - 1) ** 2 == shortest_reset(machine)
+    assert len(synchronizing(machine).word) >= (n - 1) ** 2 == shortest_reset(machine)
 
 
 def test_one_symbol_can_be_enough() -> None:
-    assert synchronising(flip_flop()).word == ("reset",)
-    assert synchronising(cyclic(1)).word == ()
-    assert synchronising(flip_flop()).explain() == "synchronising: after 'reset' the state is 'reset', whatever it was"
+    assert synchronizing(flip_flop()).word == ("reset",)
+    assert synchronizing(cyclic(1)).word == ()
+    assert synchronizing(flip_flop()).explain() == "synchronizing: after 'reset' the state is 'reset', whatever it was"
 
 
 def test_groups_and_their_companions_are_not() -> None:
-    assert synchronising(symmetric(3)).explain() == "not synchronising: no word merges 'e' and '(0 1)'"
+    assert synchronizing(symmetric(3)).explain() == "not synchronizing: no word merges 'e' and '(0 1)'"
     flip, parity = flip_flop(), from_tables([[0, 1], [0, 1], [1, 0]], symbols=flip_flop().symbols)
     check(parallel(flip, parity))
 
@@ -64,5 +64,5 @@ def test_groups_and_their_companions_are_not() -> None:
 def test_too_many_states_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("detent.automata.properties.synchronizing.STATES", 3)
     machine = from_tables([[1, 2, 3, 0], [1, 1, 2, 3]])
-    assert synchronising(machine).answer is None
-    assert synchronising(machine).explain().startswith("perhaps synchronising: it has more than 3 states")
+    assert synchronizing(machine).answer is None
+    assert synchronizing(machine).explain().startswith("perhaps synchronizing: it has more than 3 states")

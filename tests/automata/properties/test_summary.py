@@ -5,22 +5,22 @@ import numpy as np
 from detent.automata import Semiautomaton, alternating, cyclic, flip_flop, from_tables, mathieu11, tomita
 from detent.automata.isomorphism import is_word_problem, translation
 from detent.automata.properties.definite import spelt
-from detent.automata.properties.summary import Facts
+from detent.automata.properties.summary import Properties
 
 
 def test_the_facts_of_the_flip_flop() -> None:
-    assert Facts.of(flip_flop()).sentences() == (
+    assert Properties.of(flip_flop()).sentences() == (
         "3 states, 3 symbols",
         "transition monoid of 3 elements, 3 of them idempotent",
         "not a group: 'reset' sends 'identity' and 'reset' to the same state",
         "not definite: 'identity' keeps 'identity' and 'reset' apart, however often it is read",
         "aperiodic: no word leads states round a circle",
-        "synchronising: after 'reset' the state is 'reset', whatever it was",
+        "synchronizing: after 'reset' the state is 'reset', whatever it was",
     )
 
 
 def test_mathieu11_is_counted_without_listing_its_maps() -> None:
-    facts = Facts.of(mathieu11(), limit=10)
+    facts = Properties.of(mathieu11(), limit=10)
     assert (facts.elements, facts.idempotents) == (7920, 1)
     assert facts.group
     assert not facts.definite
@@ -30,7 +30,7 @@ def test_mathieu11_is_counted_without_listing_its_maps() -> None:
 def test_what_was_not_counted_is_said() -> None:
     q = np.arange(30)
     machine = Semiautomaton(symbols=("a", "b"), tables=np.stack([(q + 1) % 30, np.where(q == 0, 1, q)]))
-    facts = Facts.of(machine, limit=100)
+    facts = Properties.of(machine, limit=100)
     assert facts.elements is None
     assert facts.sentences()[1] == "transition monoid not counted to its end (looked at no more than 100 elements)"
     assert str(facts).count("\n") == 5

@@ -58,7 +58,7 @@ def probability(word: tuple[int, ...], symbols: int, of: int, longest: int) -> F
 def test_short_runs_have_the_law_that_they_state_on_every_word(
     symbols: int, of: int, longest: int, length: int
 ) -> None:
-    task = ShortRuns(symbols, of=of, longest=longest).task
+    task = ShortRuns(symbols, of=of, longest=longest).generating_machine
     dice = np.array(list(product(range(task.n_symbols), repeat=length)))
     words, counts = np.unique(task.respond(dice), axis=0, return_counts=True)
     found = {tuple(word.tolist()): Fraction(int(count), len(dice)) for word, count in zip(words, counts, strict=True)}

@@ -69,7 +69,7 @@ def run(tables: Ints, word: Ints, start: int) -> int:
     return int(loop(*_arguments(tables, word, start)))
 
 
-def respond(tables: Ints, said: Ints, word: Ints, start: int) -> Ints:
+def output_ids(tables: Ints, said: Ints, word: Ints, start: int) -> Ints:
     """What is said at every symbol: said[a, q]."""
     loop = getattr(library(), f"plain_{tables.itemsize}_saying{'_bytes' if said.itemsize == 1 else ''}")
     loop.restype = ctypes.c_int64

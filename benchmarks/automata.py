@@ -127,7 +127,7 @@ def reading(report: Report, large: Moore, rounds: int) -> None:
             read = read_machine(path)
             assert isinstance(read, Moore)
             order = np.array([read.symbols.index(x) for x in large.symbols])
-            return [read.outputs[said] == "accept" for said in read.respond(order[word])]
+            return [read.outputs[said] == "accept" for said in read.output_ids(order[word])]
 
         size = path.stat().st_size
         methods = [Method(AALPY, by_aalpy, size), Method(OURS, by_us, size)]

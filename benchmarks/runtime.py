@@ -61,9 +61,9 @@ def _states(report: Report, name: str, machine: Machine, word: Ints, rounds: int
 def _outputs(report: Report, name: str, machine: Machine, word: Ints, rounds: int) -> None:
     """What is said at every symbol, written to memory."""
     case = f"{name}: outputs"
-    tables, start, said = machine.automaton.tables, machine.start, machine.said
-    ours = Method(f"interpreter ({machine.strategy})", lambda: machine.respond(word), len(word))
-    plain = Method("plain C loop", lambda: _plain_loop.respond(tables, said, word, start), len(word))
+    tables, start, said = machine.automaton.tables, machine.start, machine.readout
+    ours = Method(f"interpreter ({machine.strategy})", lambda: machine.output_ids(word), len(word))
+    plain = Method("plain C loop", lambda: _plain_loop.output_ids(tables, said, word, start), len(word))
     report.measure(case, [plain, ours], unit="symbols", rounds=rounds)
     report.target(case, ours.name, at_least=1.0)
 

@@ -52,7 +52,7 @@ def main() -> None:
         machine.export(folder / "machine.mjs")
 
         symbols = np.random.default_rng(0).choice(machine.symbols, 5_000).tolist()
-        here = machine.speak(symbols).count(WORD)
+        here = machine.outputs(symbols).count(WORD)
         for program, elsewhere in (("cc", in_c), ("node", in_javascript)):
             if shutil.which(program) is None:
                 print(f"{program} is not installed: skipped")

@@ -55,7 +55,7 @@ def main() -> None:
         assert check(Path(folder) / "run" / "certificate.json")
         machine = load(Path(folder) / "run" / "machine.json")
 
-    alarm, alarms, stream = machine.outputs.index("alarm"), [], machine.stream()
+    alarm, alarms, stream = machine.output_names.index("alarm"), [], machine.stream()
     events = list(log(20_000, np.random.default_rng(0)))
     for begin in range(0, len(events), 500):  # as they come in
         said = stream.push(events[begin : begin + 500])
@@ -66,7 +66,7 @@ def main() -> None:
         print(f"event {number:,}: {events[number]!r} after {events[number - 1]!r}: alarm")
     now = machine.states[stream.state]
     print(f"{stream.symbols_read:,} events read, {len(alarms)} while the alarm was on; now {now}")
-    assert len(alarms) == machine.speak(events).count("alarm")
+    assert len(alarms) == machine.outputs(events).count("alarm")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from detent.automata.machine import Mealy as Mealy
     from detent.automata.machine import Moore as Moore
     from detent.automata.machine import Semiautomaton as Semiautomaton
+    from detent.automata.machine import format_word as format_word
     from detent.automata.minimize import canonical as canonical
     from detent.automata.minimize import minimize as minimize
     from detent.automata.monoids import flip_flop as flip_flop

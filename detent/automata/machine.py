@@ -210,18 +210,25 @@ class _Machine(Semiautomaton):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Moore(_Machine):
-    """A machine that says something about the state it is in: readout[q] (n)."""
+    """A machine with an output in every state: readout[q] (n)."""
 
     def _readout_shape(self) -> tuple[int, ...]:
         return (self.n_states,)
 
-    def respond(self, words: Words) -> Ints:
+    def output_ids(self, words: Words) -> Ints:
         """Output numbers after every symbol, for one word (L) or a batch (B L)."""
         return self.readout[self.trajectory(words)]
 
+    def to_mealy(self) -> Mealy:
+        """The Mealy machine that gives the same outputs: on each transition the output of the state it leads to."""
+        return Mealy(
+            symbols=self.symbols, tables=self.tables, states=self.states, start=self.start,
+            outputs=self.outputs, readout=self.readout[self.tables],
+        )  # fmt: skip
+
     @classmethod
     def of(cls, machine: Semiautomaton, *, start: int | str = 0) -> Moore:
-        """The machine that puts out its state."""
+        """The Moore machine whose output is its state."""
         return cls(
             symbols=machine.symbols, tables=machine.tables, states=machine.states, start=machine.state_number(start),
             outputs=machine.states, readout=np.arange(machine.n_states),
@@ -230,19 +237,40 @@ class Moore(_Machine):
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Mealy(_Machine):
-    """A machine that says something at every step: readout[a, q] for symbol a read in state q (A n)."""
+    """A machine with an output on every transition: readout[a, q] for symbol a read in state q (A n)."""
 
     def _readout_shape(self) -> tuple[int, ...]:
         return (self.n_symbols, self.n_states)
 
-    def respond(self, words: Words) -> Ints:
+    def output_ids(self, words: Words) -> Ints:
         """Output numbers at every symbol, for one word (L) or a batch (B L)."""
         batch, single = self._batch(words)
         path, _ = trajectories(self.tables, batch, self._starts(self.start, len(batch)))
         assert path is not None
         before = np.concatenate([np.full((len(batch), 1), self.start, path.dtype), path[:, :-1]], axis=1)
-        said = self.readout[batch, before[:, : batch.shape[1]]]
-        return said[0] if single else said
+        outputs = self.readout[batch, before[:, : batch.shape[1]]]
+        return outputs[0] if single else outputs
+
+    def to_mealy(self) -> Mealy:
+        """The machine itself."""
+        return self
+
+
+_SHOWN_SYMBOLS = 24
+
+
+def format_word(word: Sequence[str]) -> str:
+    """The word in quotes, for messages; a long one is abbreviated to its two ends and its length.
+
+    >>> format_word(("a", "b")), format_word(())
+    ("'a b'", 'the empty word')
+    """
+    if not word:
+        return "the empty word"
+    if len(word) <= _SHOWN_SYMBOLS:
+        return f"'{' '.join(word)}'"
+    half = _SHOWN_SYMBOLS // 2
+    return f"'{' '.join(word[:half])} ... {' '.join(word[-half:])}' ({len(word)} symbols)"
 
 
 def _keep(machine: object, name: str, value: object) -> None:

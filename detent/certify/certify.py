@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from detent._types import Ints
-from detent.automata import Mealy, Moore
+from detent.automata import Mealy, Moore, format_word
 from detent.certify.subject import Plain, Subject
 from detent.certify.target import Question, Says, Target, label_numbers, nothing_asked, refuse_strangers
 from detent.errors import BudgetExceeded
@@ -25,7 +25,6 @@ from detent.runtime import Machine
 
 # -- The answer of a certification: certified and how many of what, or the shortest word that goes wrong and why.
 
-_SHOWN = 24
 
 Kind = Literal["conflict", "read-out", "answer"]
 
@@ -45,7 +44,7 @@ class Failure:
     """and the target elsewhere."""
 
     def explain(self) -> str:
-        at = f"after {spelt(self.word)}"
+        at = f"after {format_word(self.word)}"
         if self.kind == "answer":
             return f"{at} the answer given is {self.said!r}; the right one is {self.wanted!r}"
         wrong = f"{at} the machine says {self.said!r}, and {self.wanted!r} is right"
@@ -54,7 +53,7 @@ class Failure:
                 f"{wrong}; a read-out error, for the configuration it is in belongs to that state of the target alone"
             )
         return (
-            f"{wrong}; a conflict, for {spelt(self.other_word)} leads to the same configuration, "
+            f"{wrong}; a conflict, for {format_word(self.other_word)} leads to the same configuration, "
             f"and the target to {self.other_state!r}"
         )
 
@@ -102,16 +101,6 @@ class Verdict:
         if len(self.matching) > self.configurations:
             return f"they stand for {states}, some for several, which go on alike whatever is read"
         return f"they stand for {states}, with redundancy"
-
-
-def spelt(word: tuple[str, ...]) -> str:
-    """The word in quotes; of a long one the ends and the length."""
-    if not word:
-        return "the empty word"
-    if len(word) <= _SHOWN:
-        return f"'{' '.join(word)}'"
-    half = _SHOWN // 2
-    return f"'{' '.join(word[:half])} ... {' '.join(word[-half:])}' ({len(word)} symbols)"
 
 
 EXTRA = 1_000_000

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from detent._types import Floats, Ints
 from detent.automata import Mealy, Moore
-from detent.certify.target import as_mealy
 
 
 class Subject(Protocol):
@@ -124,7 +123,7 @@ class Plain:
 
     @classmethod
     def of(cls, given: Moore | Mealy) -> Plain:
-        machine = as_mealy(given)
+        machine = given.to_mealy()
         n, start = machine.n_states, machine.start
         order = np.array([start, *(q for q in range(n) if q != start)])
         number = np.argsort(order)

@@ -48,21 +48,11 @@ class Target:
                 symbols=machine.symbols, states=machine.states, start=machine.start, tables=machine.tables, says=says,
                 labels=machine.states, wanted=machine.tables,
             )  # fmt: skip
-        small = minimize(as_mealy(machine))
+        small = minimize(machine.to_mealy())
         return cls(
             symbols=small.symbols, states=small.states, start=small.start, tables=small.tables, says=says,
             labels=small.outputs, wanted=small.readout,
         )  # fmt: skip
-
-
-def as_mealy(machine: Moore | Mealy) -> Mealy:
-    """The machine that says on arrival what the Moore machine says in a state."""
-    if isinstance(machine, Mealy):
-        return machine
-    return Mealy(
-        symbols=machine.symbols, tables=machine.tables, states=machine.states, start=machine.start,
-        outputs=machine.outputs, readout=machine.readout[machine.tables],
-    )  # fmt: skip
 
 
 class Asking(Protocol):

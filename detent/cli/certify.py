@@ -77,7 +77,7 @@ def _of_machine(file: Path, against: str | None) -> Verdict:
         raise InvalidConfig(f"{file} does not say what it should be; add --against TASK or --against FILE.")
     target = task(against).machine
     # what is said may be states or outputs of the target; a machine that was read out of a run remembers which
-    said = set(machine.outputs)
+    said = set(machine.output_names)
     known = machine.about.get("labels") or ("outputs" if said <= set(target.outputs) else "states")
     return compare(machine, target, labels="outputs" if known == "outputs" else "states")
 

@@ -288,7 +288,7 @@ class Extracted:
 
     def speak(self, word: Word) -> list[str]:
         """What is said at every symbol of a word, by name."""
-        return self.standalone.speak(word)
+        return self.standalone.outputs(word)
 
     def stream(self) -> Stream:
         """A run that is fed piece by piece."""

@@ -167,11 +167,11 @@ def usage(told: Told) -> Html | None:
         return None
     machine, path = told.machine, told.folder / MACHINE
     word = word_of(told) or list(machine.symbols[:4])
-    said = machine.speak(word)
+    said = machine.outputs(word)
     if len(word) <= SPELLED or any(len(symbol.split()) != 1 for symbol in word):
-        spoken = f"print(machine.speak({word!r}))\n# {said!r}"
+        spoken = f"print(machine.outputs({word!r}))\n# {said!r}"
     else:
-        spoken = f"word = {' '.join(word)!r}\nprint(machine.speak(word.split())[-1])\n# {said[-1]}"
+        spoken = f"word = {' '.join(word)!r}\nprint(machine.outputs(word.split())[-1])\n# {said[-1]}"
     python = (
         f"import detent.runtime\n\nmachine = detent.runtime.load({str(path)!r})\n{spoken}\n\n"
         "stream = machine.stream()    # piece by piece, for as long as it takes\n"
@@ -269,7 +269,7 @@ def step_by_step(told: Told) -> Html | None:
         return None
     said = "Where every head stands after every symbol: all that the network carries from one step to the next."
     try:
-        read = walk(told.certificate, word, told.machine.speak(word))
+        read = walk(told.certificate, word, told.machine.outputs(word))
     except LookupError:  # the certificate is of another task than the rest of the folder
         return None
     return joined([element("p", said, class_="soft"), read])

@@ -58,7 +58,7 @@ class Filter:
         self.state = machine.start
         self._running = with_reset(machine) if self.each_line else machine
         self._running.interpreter.resolve(self.strategy)
-        names = machine.states if self.states else machine.outputs
+        names = machine.states if self.states else machine.output_names
         self._names = [name.encode("utf-8", "surrogatepass") for name in names]
         self._quoted = [json.dumps(name).encode() for name in names]
         self._silent = np.array([not name for name in names])
@@ -160,14 +160,14 @@ def with_reset(machine: Machine) -> Machine:
     name = "reset"
     while name in machine.symbols:
         name += "'"
-    said = np.vstack([machine.said, np.zeros((1, machine.n_states), machine.said.dtype)])
+    said = np.vstack([machine.readout, np.zeros((1, machine.n_states), machine.readout.dtype)])
     fields: dict[str, Any] = {"symbols": (*machine.symbols, name), "states": machine.states, "tables": tables}
     heads = machine.heads
     if heads is not None:
         longer = tuple(_with_constant(table, start) for table, start in zip(heads.tables, heads.starts, strict=True))
         heads = Heads(longer, heads.starts)
     return Machine(
-        automaton=Mealy(**fields, start=machine.start, outputs=machine.outputs, readout=said), heads=heads
+        automaton=Mealy(**fields, start=machine.start, outputs=machine.output_names, readout=said), heads=heads
     )  # fmt: skip
 
 

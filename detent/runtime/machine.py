@@ -2,8 +2,8 @@
 
     A  symbols     n  states     B  words     L  their length
 
-`run`, `trajectory` and `respond` mean what they mean for `detent.automata.Moore` and `Mealy`: the state at the end, the
-states after every symbol, what is said at every symbol. All in numbers; `speak` gives names.
+`run`, `trajectory` and `output_ids` are those of `detent.automata.Moore` and `Mealy`: the state at the end, the states
+after every symbol, the outputs at every symbol, all as numbers. `outputs` gives the names of the outputs.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Machine:
     >>> clock = Machine.of(cyclic(12))
     >>> clock.run([5, 9, 11])
     1
-    >>> clock.speak(["5", "9", "11"])
+    >>> clock.outputs(["5", "9", "11"])
     ['5', '2', '1']
     """
 
@@ -159,7 +159,8 @@ class Machine:
         return self.automaton.states
 
     @property
-    def outputs(self) -> tuple[str, ...]:
+    def output_names(self) -> tuple[str, ...]:
+        """The output alphabet; `output_ids` are numbers into it."""
         return self.automaton.outputs
 
     @property
@@ -175,11 +176,9 @@ class Machine:
         return self.automaton.n_symbols
 
     @cached_property
-    def said(self) -> Ints:
-        """A n: what is said when a symbol is read in a state."""
-        automaton = self.automaton
-        said = automaton.readout if isinstance(automaton, Mealy) else automaton.readout[automaton.tables]
-        return np.ascontiguousarray(said)
+    def readout(self) -> Ints:
+        """A n: the output when a symbol is read in a state, for Moore machines too."""
+        return np.ascontiguousarray(self.automaton.to_mealy().readout)
 
     @cached_property
     def alphabet(self) -> Alphabet:
@@ -187,8 +186,8 @@ class Machine:
 
     @cached_property
     def interpreter(self) -> Interpreter:
-        shape = Shape(self.automaton.tables, self.heads, self.said.itemsize)
-        return Interpreter(shape, self.alphabet, self.said, self._states_of)
+        shape = Shape(self.automaton.tables, self.heads, self.readout.itemsize)
+        return Interpreter(shape, self.alphabet, self.readout, self._states_of)
 
     @property
     def strategy(self) -> str:
@@ -208,13 +207,13 @@ class Machine:
         """The states after every symbol of a word (L), or of words of one length (B L); a list for other words."""
         return self._answer(words, state, "states", strategy)
 
-    def respond(self, words: Words, state: int | str | None = None, *, strategy: str = "auto") -> Any:
-        """What is said at every symbol, in the same shapes."""
+    def output_ids(self, words: Words, state: int | str | None = None, *, strategy: str = "auto") -> Any:
+        """The number of the output at every symbol, in the same shapes."""
         return self._answer(words, state, "outputs", strategy)
 
-    def speak(self, word: Word, state: int | str | None = None) -> list[str]:
-        """What is said at every symbol of a word, by name."""
-        return [self.outputs[number] for number in self.respond(word, state).tolist()]
+    def outputs(self, word: Word, state: int | str | None = None) -> list[str]:
+        """The name of the output at every symbol of a word."""
+        return [self.output_names[number] for number in self.output_ids(word, state).tolist()]
 
     def stream(self, position: Mapping[str, Any] | None = None) -> Stream:
         """A run that is fed piece by piece, from the start or from a position that was saved."""

@@ -50,7 +50,7 @@ def differs(first, second, word: tuple[str, ...]) -> bool:
     if isinstance(first, Moore):
         said = [machine.outputs[machine.readout[machine.run(list(word))]] for machine in (first, second)]
     else:
-        said = [machine.outputs[machine.respond(list(word))[-1]] for machine in (first, second)]
+        said = [machine.outputs[machine.output_ids(list(word))[-1]] for machine in (first, second)]
     return said[0] != said[1]
 
 

@@ -27,7 +27,7 @@ def test_tomita_on_all_words_up_to_length_12(number: int) -> None:
     assert machine.readout[machine.start] == LANGUAGES[number]("")
     for length in range(1, 13):
         words = np.array(list(itertools.product((0, 1), repeat=length)))
-        accepted = machine.respond(words)[:, -1].astype(bool)
+        accepted = machine.output_ids(words)[:, -1].astype(bool)
         assert accepted.tolist() == [LANGUAGES[number]("".join(map(str, word))) for word in words.tolist()]
 
 
@@ -66,7 +66,7 @@ def test_from_tables() -> None:
     assert machine.run(["next", "next"]) == 1
     told = from_tables(np.array([[1, 0]]), states=("off", "on"), outputs=("dark", "light"), readout=[0, 1])
     assert told.symbols == ("0",)
-    assert told.respond("000").tolist() == [1, 0, 1]
+    assert told.output_ids("000").tolist() == [1, 0, 1]
     with pytest.raises(InvalidMachine, match="outputs and readout come together"):
         from_tables([[0]], readout=[0])
     with pytest.raises(InvalidMachine, match="at least one symbol; got none"):

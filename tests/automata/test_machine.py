@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from detent.automata import Mealy, Moore, Semiautomaton
+from detent.automata import Mealy, Moore, Semiautomaton, format_word, tomita
 from detent.errors import InvalidMachine, InvalidWord
 
 SWAP = {"symbols": ("a", "b"), "tables": [[1, 0, 2], [0, 2, 1]]}
@@ -52,18 +52,18 @@ def test_act_is_the_composite_of_the_tables():
 
 
 def test_moore_and_mealy_speak():
-    assert moore().respond("aab").tolist() == [0, 1, 1]
+    assert moore().output_ids("aab").tolist() == [0, 1, 1]
     assert moore().run("ab") == 0
-    assert mealy().respond("aba").tolist() == [0, 1, 0]
-    assert mealy().respond(["ab", "ba"]).tolist() == [[0, 1], [1, 0]]
-    assert mealy().respond("").tolist() == []
+    assert mealy().output_ids("aba").tolist() == [0, 1, 0]
+    assert mealy().output_ids(["ab", "ba"]).tolist() == [[0, 1], [1, 0]]
+    assert mealy().output_ids("").tolist() == []
 
 
 def test_the_machine_that_says_its_state():
     said = Moore.of(Semiautomaton(**SWAP, states=("p", "q", "r")), start="q")
     assert said.start == 1
     assert said.outputs == ("p", "q", "r")
-    assert said.respond("ab").tolist() == [0, 0]
+    assert said.output_ids("ab").tolist() == [0, 0]
 
 
 def test_machines_compare_by_value_and_hash():
@@ -149,3 +149,18 @@ def test_what_is_no_machine_is_refused_with_the_culprit(build, sentence):
 def test_what_a_machine_cannot_read_is_named(call, sentence):
     with pytest.raises(InvalidWord, match=sentence):
         call(Semiautomaton(**SWAP))
+
+
+def test_format_word_abbreviates_long_words() -> None:
+    assert format_word(()) == "the empty word"
+    assert format_word(("a",) * 24) == f"'{' '.join('a' * 24)}'"
+    ends = " ".join(["ab"] * 12)
+    assert format_word(("ab",) * 500 + ("cd",) * 500) == f"'{ends} ... {ends.replace('ab', 'cd')}' (1000 symbols)"
+
+
+def test_to_mealy_gives_the_outputs_of_the_moore_machine() -> None:
+    machine, word = tomita(4), np.array([0, 0, 1, 0, 0, 0, 1])
+    converted = machine.to_mealy()
+    assert isinstance(converted, Mealy)
+    assert converted.output_ids(word).tolist() == machine.output_ids(word).tolist()
+    assert converted.to_mealy() is converted

@@ -84,7 +84,7 @@ def test_equal_behaviour_gives_equal_machines(seed: int, kind: type, n: int, A: 
     assert minimize(parallel_copy(machine, seed + 2)) == small
     assert minimize(small) == small
     word = np.random.default_rng(seed).integers(0, A, 40)
-    assert np.array_equal(small.respond(word), machine.respond(word))
+    assert np.array_equal(small.output_ids(word), machine.output_ids(word))
 
 
 def test_numbering_is_breadth_first_in_symbol_order() -> None:

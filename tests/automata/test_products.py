@@ -33,9 +33,9 @@ def test_direct_product_runs_both() -> None:
 def test_parallel_reads_the_same_word() -> None:
     both = parallel(tomita(5), tomita(6))
     word = np.random.default_rng(1).integers(0, 2, 60)
-    said = both.respond(word)
-    assert np.array_equal(said // 2, tomita(5).respond(word))
-    assert np.array_equal(said % 2, tomita(6).respond(word))
+    said = both.output_ids(word)
+    assert np.array_equal(said // 2, tomita(5).output_ids(word))
+    assert np.array_equal(said % 2, tomita(6).output_ids(word))
     assert both.outputs == ("(reject, reject)", "(reject, accept)", "(accept, reject)", "(accept, accept)")
 
 

@@ -23,7 +23,7 @@ def test_blowing_up_changes_no_response(rng: np.random.Generator) -> None:
     large = automata.blown_up(small, 3, rng)
     words = rng.integers(0, small.n_symbols, (20, 30))
     assert large.n_states == 3 * small.n_states
-    assert np.array_equal(large.respond(words), small.respond(words))
+    assert np.array_equal(large.output_ids(words), small.output_ids(words))
     assert minimize(large) == small
 
 

@@ -22,7 +22,7 @@ def test_the_plain_loop_is_right(make) -> None:
     word = rng.integers(0, machine.n_symbols, 3000, dtype=np.uint8)
     said, states = one_by_one(machine, word)
     assert _plain_loop.run(machine.automaton.tables, word, machine.start) == states[-1]
-    assert np.array_equal(_plain_loop.respond(machine.automaton.tables, machine.said, word, machine.start), said)
+    assert np.array_equal(_plain_loop.output_ids(machine.automaton.tables, machine.readout, word, machine.start), said)
 
 
 @needs_compiler

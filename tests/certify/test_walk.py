@@ -25,7 +25,7 @@ def shortest_wrong(machine: Mealy, target: Moore, longest: int) -> int | None:
     """The length of a shortest word on which the two part, by trying all words."""
     for length in range(1, longest + 1):
         words = np.array(list(product(range(machine.n_symbols), repeat=length)))
-        said = np.array(machine.outputs)[machine.respond(words)[:, -1]]
+        said = np.array(machine.outputs)[machine.output_ids(words)[:, -1]]
         wanted = np.array(target.states)[target.trajectory(words)[:, -1]]
         if (said != wanted).any():
             return length
@@ -35,7 +35,7 @@ def shortest_wrong(machine: Mealy, target: Moore, longest: int) -> int | None:
 def goes_wrong(verdict: Verdict, machine: Mealy, target: Moore) -> bool:
     """Whether the word says what it is said to say, and everything before its last symbol is right."""
     failure = verdict.failure
-    said = [machine.outputs[i] for i in machine.respond(list(failure.word))]
+    said = [machine.outputs[i] for i in machine.output_ids(list(failure.word))]
     wanted = [target.states[q] for q in target.trajectory(list(failure.word))]
     return said[:-1] == wanted[:-1] and (said[-1], wanted[-1]) == (failure.said, failure.wanted)
 
@@ -146,8 +146,8 @@ def test_outputs_compare_behaviour() -> None:
     readout[0, -1] ^= 1
     wrong = certify(replace(model, readout=readout), target, labels="outputs")
     word = list(wrong.failure.word)
-    assert replace(model, readout=readout).respond(word)[-1] != target.respond(word)[-1]
-    assert np.array_equal(replace(model, readout=readout).respond(word)[:-1], target.respond(word)[:-1])
+    assert replace(model, readout=readout).output_ids(word)[-1] != target.output_ids(word)[-1]
+    assert np.array_equal(replace(model, readout=readout).output_ids(word)[:-1], target.output_ids(word)[:-1])
     # a target with states that behave alike is no harder to be than the smallest one
     padded = replace(
         target, tables=np.pad(target.tables, ((0, 0), (0, 1))), states=(), readout=np.append(target.readout, 0)

@@ -65,7 +65,7 @@ def test_the_machine_of_a_run_is_read_by_everybody(trained: Path, tmp_path: Path
     said: dict[tuple[int, ...], set[str]] = {}
     for word in product(swaps, repeat=7):
         permutation = (0, 1, 2)
-        for letter, name in zip(word, machine.speak(word), strict=True):
+        for letter, name in zip(word, machine.outputs(word), strict=True):
             permutation = tuple(swaps[letter][k] for k in permutation)
             said.setdefault(permutation, set()).add(name)
     assert len(said) == 6

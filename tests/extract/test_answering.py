@@ -18,9 +18,9 @@ def test_it_answers_at_the_question_mark_alone() -> None:
     machine = answering(found, ["?"])
     assert machine.outputs == ("", "0", "1", NOT_UNDERSTOOD)
     text = "alice has the key . bob has the ring . . bob swaps with alice . who has the key ?"
-    said = [machine.outputs[n] for n in machine.respond(machine.encode(text.split()))]
+    said = [machine.outputs[n] for n in machine.output_ids(machine.encode(text.split()))]
     assert said == [""] * 20 + ["1"]
-    wrong = [machine.outputs[n] for n in machine.respond(machine.encode(["alice", "has", "has", "the", "key", "."]))]
+    wrong = [machine.outputs[n] for n in machine.output_ids(machine.encode(["alice", "has", "has", "the", "key", "."]))]
     assert wrong == ["", "", NOT_UNDERSTOOD, "", "", ""]
 
 

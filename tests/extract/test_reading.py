@@ -59,7 +59,7 @@ def test_on_random_words(reach: int, layers: list[tuple[int, ...]], format: str,
     model.eval()
     words = torch.randint(0, 4, (30, 77), generator=generator)
     labels, answers = run(model, words)
-    assert np.array_equal(found.machine.respond(words.numpy()), labels)
+    assert np.array_equal(found.machine.output_ids(words.numpy()), labels)
     for got, wanted in zip(followed(found, words.numpy()), (labels, answers), strict=True):
         assert np.array_equal(got, wanted)
 
@@ -172,7 +172,7 @@ def test_only_words_of_the_grammar_are_followed(reach: int) -> None:
     assert found.machine.run([1, 2, 1, 1]) == refused
     assert found.machine.run([1, 2, 0, 1]) == refused
     assert found.machine.run([1, 2, 0]) != refused
-    assert found.machine.outputs[found.machine.respond([1, 1])[1]] == "refused"
+    assert found.machine.outputs[found.machine.output_ids([1, 1])[1]] == "refused"
     permitted = extract(model).tables.shape[1]
     assert len(np.unique(found.configurations, axis=0)) <= permitted
 

@@ -46,7 +46,7 @@ def test_the_page_shows_it(s3: Path) -> None:
     table = re.search(r"A word, step by step</h2>.*?<tbody>(.*?)</tbody>", page, re.DOTALL)
     assert table is not None
     rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table[1].split("</tr>") if row]
-    assert [row[1] for row in rows] == machine.speak([row[0] for row in rows])
+    assert [row[1] for row in rows] == machine.outputs([row[0] for row in rows])
     assert len(rows) == 6
 
 

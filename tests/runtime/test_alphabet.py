@@ -32,13 +32,13 @@ def test_one_word_in_many_forms(word: object, strategy: str) -> None:
     machine = reading("a", "b", "c")
     if strategy not in (*machine.strategies, "auto"):
         pytest.skip("no kernels")
-    assert machine.respond(word, strategy=strategy).tolist() == [1, 2, 3, 1, 2]
+    assert machine.output_ids(word, strategy=strategy).tolist() == [1, 2, 3, 1, 2]
 
 
 def test_letters_beyond_ascii() -> None:
     machine = reading("ä", "λ", "🙂")
     for word in ("λä🙂λ", "λä🙂λ".encode(), ["λ", "ä", "🙂", "λ"]):
-        assert machine.speak(word) == ["λ", "ä", "🙂", "λ"]
+        assert machine.outputs(word) == ["λ", "ä", "🙂", "λ"]
     with pytest.raises(InvalidWord, match=r"unknown symbol 'e' at position 1\. This machine reads ä, λ, 🙂\."):
         machine.run("λe")
     with pytest.raises(InvalidWord, match="the byte 0xff at position 2 is not UTF-8 text"):
@@ -48,7 +48,7 @@ def test_letters_beyond_ascii() -> None:
 def test_words_are_split_at_white_space() -> None:
     machine = reading("alice", "bob", ".")
     for word in ("bob  alice\n.\tbob", b"bob alice . bob", ["bob", "alice", ".", "bob"]):
-        assert machine.speak(word) == ["bob", "alice", ".", "bob"]
+        assert machine.outputs(word) == ["bob", "alice", ".", "bob"]
     with pytest.raises(InvalidWord, match=r"unknown symbol 'alicia' at position 2\. Did you mean 'alice'\?"):
         machine.run("bob . alicia bob")
 
@@ -58,7 +58,7 @@ def test_symbols_of_several_words() -> None:
     assert machine.symbols == ("(0 1)", "(1 2)")
     assert machine.run("(0 1) (1 2)\n(0 1)") == machine.run([0, 1, 0])
     longest = reading("a", "a b", "a b c", "c")
-    assert longest.speak("a a b a b c c a b a") == ["a", "a b", "a b c", "c", "a b", "a"]
+    assert longest.outputs("a a b a b c c a b a") == ["a", "a b", "a b c", "c", "a b", "a"]
     with pytest.raises(InvalidWord, match=r"unknown symbol '\(0' at position 1"):
         machine.run("(0 1) (0 2)")
 
@@ -67,7 +67,7 @@ def test_the_empty_word() -> None:
     machine = reading("a", "b")
     for word in ("", b"", [], (), np.zeros(0, np.int64), np.zeros(0)):
         assert machine.run(word) == 0
-        assert machine.respond(word).shape == (0,)
+        assert machine.output_ids(word).shape == (0,)
     assert reading("alice", "bob").run("  \n ") == 0
 
 
@@ -105,7 +105,7 @@ def test_batches() -> None:
     for B, L in ((1, 7), (3, 0), (0, 4), (9, 100), (8, 5000), (2, 9000)):
         batch = rng.integers(0, 5, (B, L)).astype(np.uint8)
         assert np.array_equal(machine.run(batch), batch.sum(1, dtype=int) % 5)
-        assert np.array_equal(machine.respond(batch), np.cumsum(batch, axis=1) % 5)
+        assert np.array_equal(machine.output_ids(batch), np.cumsum(batch, axis=1) % 5)
         assert np.array_equal(machine.trajectory(batch, 3), (3 + np.cumsum(batch, axis=1)) % 5)
     with pytest.raises(InvalidWord, match=r"position 2 .*is out of range"):
         machine.run(np.array([[0, 1, 5]] * 20))
@@ -116,7 +116,7 @@ def test_lists_of_words() -> None:
     assert machine.run(["ab", "ba", "aa"]).tolist() == [2, 1, 1]
     assert machine.run([[0, 1], [1, 0]]).tolist() == [2, 1]
     assert machine.run([b"ab", b"b", b""]).tolist() == [2, 2, 0]
-    assert [said.tolist() for said in machine.respond(["abb", "", "b"])] == [[1, 2, 2], [], [2]]
+    assert [said.tolist() for said in machine.output_ids(["abb", "", "b"])] == [[1, 2, 2], [], [2]]
     assert machine.run(["a", "b"]) == 2  # names all through: one word
     assert reading("alice", "bob").run(["alice bob", "bob bob alice"]).tolist() == [2, 1]
     with pytest.raises(InvalidWord, match="unknown symbol 'c'"):

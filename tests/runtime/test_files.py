@@ -110,7 +110,7 @@ def test_a_semiautomaton_in_a_file(tmp_path: Path) -> None:
     for entry in ("start", "outputs", "readout"):
         del document[entry]
     (tmp_path / "bare.json").write_text(json.dumps(document | {"kind": "semiautomaton", "about": {"x": 1}}))
-    assert load(tmp_path / "bare.json").speak("go stop") == ["green", "red"]
+    assert load(tmp_path / "bare.json").outputs("go stop") == ["green", "red"]
 
 
 def test_where_there_is_nothing_to_read_or_write(tmp_path: Path) -> None:

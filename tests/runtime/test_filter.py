@@ -87,7 +87,7 @@ def test_long_texts_are_what_the_loop_says(each_line: bool) -> None:
     for line in lines:
         said, states = examples.one_by_one(machine, line, machine.start if each_line else state)
         state = states[-1] if states else state
-        wanted += [" ".join(machine.outputs[number] for number in said) + "\n"] if said else []
+        wanted += [" ".join(machine.output_names[number] for number in said) + "\n"] if said else []
     cuts = tuple(sorted(rng.integers(0, len(text), 30).tolist()))
     for strategy in machine.strategies:
         assert filtered(machine, text, cuts, each_line=each_line, strategy=strategy) == "".join(wanted)

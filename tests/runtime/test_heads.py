@@ -68,7 +68,7 @@ def test_a_read_out_on_arrival() -> None:
     for symbol in word.tolist():
         state = int(tables[symbol, state])
         said.append(int(readout[symbol, state]))
-    assert machine.respond(word).tolist() == said
+    assert machine.output_ids(word).tolist() == said
     with pytest.raises(InvalidMachine, match="the read-out of these heads has shape"):
         Machine.of_heads(side_by_side, symbols=("a", "b"), outputs=("0",), readout=np.zeros((3, 2), int))
 
@@ -83,7 +83,7 @@ def test_redundant_heads_carry_a_smaller_machine() -> None:
     word = rng.integers(0, 12, 20_000)
     for strategy in machine.strategies:
         assert machine.run(word, strategy=strategy) == word.sum() % 12
-        assert np.array_equal(machine.respond(word, strategy=strategy), np.cumsum(word) % 12)
+        assert np.array_equal(machine.output_ids(word, strategy=strategy), np.cumsum(word) % 12)
 
 
 def test_factored_heads_run_the_same_machine() -> None:

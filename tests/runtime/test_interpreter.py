@@ -55,7 +55,7 @@ def test_every_strategy_is_the_loop(name: str) -> None:
         for strategy in machine.strategies:
             assert machine.run(word, begin, strategy=strategy) == (states[-1] if states else begin), strategy
             assert np.array_equal(machine.trajectory(word, begin, strategy=strategy), states), strategy
-            assert np.array_equal(machine.respond(word, begin, strategy=strategy), said), strategy
+            assert np.array_equal(machine.output_ids(word, begin, strategy=strategy), said), strategy
 
 
 def test_all_strategies_are_tried() -> None:
@@ -89,11 +89,11 @@ def test_a_run_can_be_cut_anywhere(strategy: str) -> None:
     if strategy not in machine.strategies:
         pytest.skip(str(machine.interpreter.shape.why_not(strategy)))
     word = rng.integers(0, 4, 30_000)
-    whole = machine.respond(word, strategy=strategy)
+    whole = machine.output_ids(word, strategy=strategy)
     state, parts, begin = machine.start, [], 0
     while begin < len(word):
         end = begin + int(rng.integers(0, 6000))
-        parts.append(machine.respond(word[begin:end], state, strategy=strategy))
+        parts.append(machine.output_ids(word[begin:end], state, strategy=strategy))
         state, begin = machine.run(word[begin:end], state, strategy=strategy), end
     assert np.array_equal(np.concatenate(parts), whole)
 
@@ -108,7 +108,7 @@ def test_words_on_which_states_stay_apart_and_then_merge() -> None:
     apart, merging = np.zeros(400_000, np.uint8), rng.integers(0, 6, 400_000).astype(np.uint8)
     word = np.concatenate([apart, merging, apart, merging])
     said, states = examples.one_by_one(machine, word)
-    assert np.array_equal(machine.respond(word, strategy="lookback"), said)
+    assert np.array_equal(machine.output_ids(word, strategy="lookback"), said)
     assert machine.run(word, strategy="lookback") == states[-1]
 
 
@@ -119,12 +119,12 @@ def test_narrow_registers_do_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(SEED)
     wide = examples.m11(rng)
     word = rng.integers(0, 4, 50_000).astype(np.uint8)
-    expected = wide.respond(word, strategy="heads")
+    expected = wide.output_ids(word, strategy="heads")
     for module in (strategies, programs):
         monkeypatch.setattr(module, "features", lambda: strategies.HAS_16)
     narrow = Machine.of(wide.automaton, heads=wide.heads)
     assert narrow.interpreter._program("heads").structure.row_bytes == 16
-    assert np.array_equal(narrow.respond(word, strategy="heads"), expected)
+    assert np.array_equal(narrow.output_ids(word, strategy="heads"), expected)
     with pytest.raises(BackendUnavailable, match="no instruction that shuffles tables of 20 entries"):
         examples.anything(2, 20, rng).run([0], strategy="shuffle")
 
@@ -147,7 +147,7 @@ def test_without_kernels_numpy_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     assert machine.strategies == ("numpy",)
     assert machine.strategy == "numpy"
     word = rng.integers(0, 4, 3000)
-    assert np.array_equal(machine.respond(word), examples.one_by_one(machine, word)[0])
+    assert np.array_equal(machine.output_ids(word), examples.one_by_one(machine, word)[0])
     batch = rng.integers(0, 4, (9, 50))
     assert machine.run(batch).tolist() == [examples.one_by_one(machine, row)[1][-1] for row in batch]
     with pytest.raises(BackendUnavailable, match=r"strategy 'packed' is not possible here: .* not built.*: numpy\."):
@@ -172,7 +172,7 @@ def test_more_symbols_than_the_kernels_take() -> None:
     machine = examples.anything(65_537, 3, rng)
     assert machine.strategies == ("numpy",)
     word = rng.integers(0, 65_537, 2000)
-    assert np.array_equal(machine.respond(word), examples.one_by_one(machine, word)[0])
+    assert np.array_equal(machine.output_ids(word), examples.one_by_one(machine, word)[0])
 
 
 @pytest.mark.parametrize("strategy", strategies.NAMES)

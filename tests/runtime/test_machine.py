@@ -20,13 +20,13 @@ def test_the_words_mean_what_they_mean_for_automata(automaton: Moore) -> None:
     word = np.random.default_rng(0).integers(0, automaton.n_symbols, 500)
     assert machine.run(word) == automaton.run(word)
     assert np.array_equal(machine.trajectory(word), automaton.trajectory(word))
-    assert np.array_equal(machine.respond(word), automaton.respond(word))
+    assert np.array_equal(machine.output_ids(word), automaton.output_ids(word))
     assert machine.run(word, automaton.states[-1]) == automaton.run(word, automaton.states[-1])
 
 
 def test_a_semiautomaton_says_its_states() -> None:
     machine = Machine.of(Semiautomaton(symbols=("a",), tables=np.array([[1, 2, 0]]), states=("x", "y", "z")))
-    assert machine.speak("aaaa") == ["y", "z", "x", "y"]
+    assert machine.outputs("aaaa") == ["y", "z", "x", "y"]
 
 
 def test_machines_compare_by_value() -> None:
@@ -72,4 +72,4 @@ def test_a_mealy_machine_speaks_on_the_way() -> None:
         symbols=("a", "b"), states=("start", "a", "b"), tables=np.array([[1, 1, 1], [2, 2, 2]]),
         outputs=("new", "again"), readout=np.array([[0, 1, 0], [0, 0, 1]]),
     )  # fmt: skip
-    assert Machine.of(again).speak("aabba") == ["new", "again", "new", "again", "new"]
+    assert Machine.of(again).outputs("aabba") == ["new", "again", "new", "again", "new"]

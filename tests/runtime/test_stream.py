@@ -53,7 +53,7 @@ def test_a_position_is_a_small_json_object() -> None:
     rng = np.random.default_rng(1)
     machine = examples.m11(rng)
     word = rng.integers(0, 4, 5000)
-    whole = machine.respond(word)
+    whole = machine.output_ids(word)
     stream = machine.stream()
     stream.push(word[:1234])
     saved = json.dumps(stream.position)

@@ -60,7 +60,7 @@ def test_short_runs_have_the_law_that_they_state_on_every_word(
 ) -> None:
     task = ShortRuns(symbols, of=of, longest=longest).generating_machine
     dice = np.array(list(product(range(task.n_symbols), repeat=length)))
-    words, counts = np.unique(task.respond(dice), axis=0, return_counts=True)
+    words, counts = np.unique(task.output_ids(dice), axis=0, return_counts=True)
     found = {tuple(word.tolist()): Fraction(int(count), len(dice)) for word, count in zip(words, counts, strict=True)}
     for word in product(range(symbols), repeat=length):
         assert found.get(word, Fraction(0)) == probability(word, symbols, of, longest)

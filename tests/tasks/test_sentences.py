@@ -114,13 +114,13 @@ def test_the_grammar_completes_exactly_the_stories(people: int) -> None:
     complete, refused = grammar.outputs.index("complete"), grammar.outputs.index("refused")
     generator = np.random.default_rng(1)
     for story in stories(people, 100, 67):
-        said = grammar.respond(story)
+        said = grammar.output_ids(story)
         assert said[-1] == complete
         assert set(said[:-1].tolist()) == {grammar.outputs.index("begun")}
         tokens = story.split()
         tokens[generator.integers(len(tokens))] = "swaps" if "swaps" in tokens else "the"
         if tokens != story.split():
-            assert grammar.respond(tokens)[-1] == refused
+            assert grammar.output_ids(tokens)[-1] == refused
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_the_grammar_completes_exactly_the_stories(people: int) -> None:
 def test_the_grammar_refuses(wrong: str) -> None:
     grammar = tracking_objects(3).grammar
     *before, _ = wrong.split()
-    verdict = [grammar.outputs[number] for number in grammar.respond(wrong.split())]
+    verdict = [grammar.outputs[number] for number in grammar.output_ids(wrong.split())]
     assert verdict[-1] == "refused"
     assert "refused" not in verdict[: len(before)]
 

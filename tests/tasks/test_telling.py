@@ -37,7 +37,7 @@ def test_answers_are_those_of_a_dictionary(people: int) -> None:
     words = wander(telling(people), 40, 501, np.random.default_rng(people))
     for word in words:
         tokens = [machine.symbols[token] for token in word]
-        said = [machine.outputs[n] for n in machine.respond(word)]
+        said = [machine.outputs[n] for n in machine.output_ids(word)]
         assert [one for one in said if one] == by_hand(tokens)
         assert all(token == "?" for token, one in zip(tokens, said, strict=True) if one)
 
@@ -57,7 +57,7 @@ def test_answers_are_those_of_a_dictionary(people: int) -> None:
 )  # fmt: skip
 def test_what_may_be_said(text: str, said: list[str]) -> None:
     machine = answered(3)
-    answers = [machine.outputs[n] for n in machine.respond(machine.encode(text.split()))]
+    answers = [machine.outputs[n] for n in machine.output_ids(machine.encode(text.split()))]
     assert [one for one in answers if one] == said
 
 

@@ -27,7 +27,7 @@ def test_the_five_lines_of_the_design(tmp_path):
     word, states = fresh.inputs[0], fresh.states[0]
     with torch.no_grad():
         said = run.model(torch.from_numpy(word.astype(np.int64))[None])[0].argmax(-1)[0]
-    assert [int(name) for name in again.speak(word)] == said.tolist() == states.tolist()
+    assert [int(name) for name in again.outputs(word)] == said.tolist() == states.tolist()
     assert machine.standalone.states[machine.run(word)] == str(states[-1])
     stream = machine.stream()
     for piece in np.array_split(word, 7):
@@ -42,6 +42,6 @@ def test_names_come_along_where_they_are_given(tmp_path):
     s3 = detent.task("S3").machine
     run = detent.train("S3", width=32)
     machine = detent.extract(run.model, symbols=s3.symbols, labels=s3.states)
-    assert machine.speak(["(0 1)", "(0 1)", "(1 2)"]) == ["(0 1)", "e", "(1 2)"]
+    assert machine.outputs(["(0 1)", "(0 1)", "(1 2)"]) == ["(0 1)", "e", "(1 2)"]
     machine.save(tmp_path / "s3.dot")
     assert distinguishing_word(detent.read_machine(tmp_path / "s3.dot"), s3) is None

@@ -74,7 +74,7 @@ def test_the_certificate_is_checked_by_the_verb(learned: Run, folder: Path, caps
 def test_text_in_any_order_is_answered(learned: Run, folder: Path) -> None:
     machine = load_machine(folder / "machine.json")
     text = "bob has the key . bob swaps with alice . . who has the key ? bob has the ring . who has the ring ?"
-    assert [said for said in machine.speak(text) if said] == ["alice", "bob"]
+    assert [said for said in machine.outputs(text) if said] == ["alice", "bob"]
 
 
 def test_a_network_that_is_wrong_on_tellings_answers_its_stories(learned: Run) -> None:

@@ -10,29 +10,13 @@ every two states left have a symbol that keeps them apart, and following it lead
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from detent._types import Ints
-from detent.automata.machine import Semiautomaton
+from detent.automata.machine import Semiautomaton, format_word
 from detent.automata.minimize import equal_rows
-
-# -- How words and states are shown to people.
-
-_SHOWN = 24
-
-
-def spelt(word: Sequence[str]) -> str:
-    """The word in quotes; of a long one the beginning and the length.
-
-    >>> spelt(("a", "b"))
-    "'a b'"
-    """
-    if len(word) <= _SHOWN:
-        return f"'{' '.join(word)}'"
-    return f"'{' '.join(word[: _SHOWN // 2])} ...' ({len(word)} symbols)"
 
 
 @dataclass(frozen=True)
@@ -53,11 +37,13 @@ class Definite:
         if self.order is None:
             assert self.apart is not None
             one, other = self.apart
-            return f"not definite: {spelt(self.word)} keeps {one!r} and {other!r} apart, however often it is read"
+            return f"not definite: {format_word(self.word)} keeps {one!r} and {other!r} apart, however often it is read"
         if self.apart is None:
             return "definite of order 0: there is only one state"
         one, other = self.apart
-        tight = f"{spelt(self.word)} still tells {one!r} from {other!r}" if self.word else f"{one!r} is not {other!r}"
+        tight = (
+            f"{format_word(self.word)} still tells {one!r} from {other!r}" if self.word else f"{one!r} is not {other!r}"
+        )
         last = "symbol tells" if self.order == 1 else f"{self.order} symbols tell"
         return f"definite of order {self.order}: the last {last} the state, while {tight}"
 

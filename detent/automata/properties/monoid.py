@@ -17,8 +17,8 @@ from math import lcm
 import numpy as np
 
 from detent._types import Ints
-from detent.automata.machine import Semiautomaton
-from detent.automata.properties.definite import definite, spelt
+from detent.automata.machine import Semiautomaton, format_word
+from detent.automata.properties.definite import definite
 from detent.automata.run import smallest_dtype
 
 # -- The transition monoid: every map of the states that some word makes.
@@ -150,7 +150,7 @@ class Subgroup:
 
     def explain(self) -> str:
         since = f" from power {self.index} on" if self.index > 1 else ""
-        return f"the powers of {spelt(self.word)}{since} are a group of order {self.order}"
+        return f"the powers of {format_word(self.word)}{since} are a group of order {self.order}"
 
 
 @dataclass(frozen=True)

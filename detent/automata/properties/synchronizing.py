@@ -15,8 +15,7 @@ import numpy as np
 
 from detent._types import Ints
 from detent.automata.congruence import PairsBefore
-from detent.automata.machine import Semiautomaton
-from detent.automata.properties.definite import spelt
+from detent.automata.machine import Semiautomaton, format_word
 from detent.automata.properties.monoid import group
 
 STATES = 3_000
@@ -37,7 +36,7 @@ class Synchronizing:
 
     def explain(self) -> str:
         if self.word is not None:
-            return f"synchronizing: after {spelt(self.word)} the state is {self.state!r}, whatever it was"
+            return f"synchronizing: after {format_word(self.word)} the state is {self.state!r}, whatever it was"
         if self.apart is not None:
             return f"not synchronizing: no word merges {self.apart[0]!r} and {self.apart[1]!r}"
         return f"perhaps synchronizing: it has more than {STATES} states, too many to look at all pairs"

@@ -42,7 +42,7 @@ def paint(found: Machine, target: Machine, names: tuple[str, str] = ("read out",
 def compared(found: Machine, target: Machine) -> tuple[bool, str]:
     """(whether they behave alike, the sentence that says so or tells a shortest word on which they do not)."""
     try:
-        first, second = as_mealy(found), as_mealy(target)
+        first, second = found.to_mealy(), target.to_mealy()
         word = distinguishing_word(first, second)
     except DetentError as error:
         return False, str(error)
@@ -51,19 +51,9 @@ def compared(found: Machine, target: Machine) -> tuple[bool, str]:
     return False, f"They differ after: {brief(' '.join(word), 90)}"
 
 
-def as_mealy(machine: Machine) -> Mealy:
-    """The machine, saying at each step what it says of the state it comes to."""
-    if isinstance(machine, Mealy):
-        return machine
-    return Mealy(
-        symbols=machine.symbols, tables=machine.tables, states=machine.states, start=machine.start,
-        outputs=machine.outputs, readout=machine.readout[machine.tables],
-    )  # fmt: skip
-
-
 def renumbered(found: Machine, target: Machine) -> Machine:
     """The machine found, minimal, saying what it says in the target's way and numbered like it where that can be."""
-    small, wanted = minimize(as_mealy(found)), as_mealy(target)
+    small, wanted = minimize(found.to_mealy()), target.to_mealy()
     onto = isomorphism(small, wanted)
     if onto is None:
         return found

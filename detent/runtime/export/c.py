@@ -19,12 +19,12 @@ PROGRAM = """\
 /* A finite-state machine: {states} states, {symbols} symbols, {outputs} outputs. Written by detent.
 
    {name}_step(state, symbol)    the state after a symbol
-   {name}_say(state, symbol)     what is said when a symbol is read in a state
+   {name}_readout(state, symbol) the output when a symbol is read in a state
    {name}_run(...)               both, along a word
    {name}_find(text, length)     the number of a symbol, or -1
    {name}_symbol, {name}_state, {name}_output    names of numbers
 
-   As a program: symbols on standard input, what is said on standard output.
+   As a program: symbols on standard input, outputs on standard output.
    With -D{NAME}_WITHOUT_MAIN: a library. */
 #include <stddef.h>
 #include <stdint.h>
@@ -59,8 +59,8 @@ static const {state_type} {name}_next[{symbols}][{states}] = {{
 {next}
 }};
 
-static const {output_type} {name}_said[{symbols}][{states}] = {{
-{said}
+static const {output_type} {name}_output_table[{symbols}][{states}] = {{
+{output_table}
 }};
 
 /* symbols in the order of their names */
@@ -70,15 +70,15 @@ static const uint32_t {name}_order[{symbols}] = {{
 
 uint32_t {name}_step(uint32_t state, uint32_t symbol) {{ return {name}_next[symbol][state]; }}
 
-uint32_t {name}_say(uint32_t state, uint32_t symbol) {{ return {name}_said[symbol][state]; }}
+uint32_t {name}_readout(uint32_t state, uint32_t symbol) {{ return {name}_output_table[symbol][state]; }}
 
-/* Reads symbols from *state on; writes what is said to `out` unless it is null. How many were read: fewer than `length`
+/* Reads symbols from *state on; writes outputs to `out` unless it is null. How many were read: fewer than `length`
    when the next one is no symbol. */
 size_t {name}_run(const {symbol_type} *symbols, size_t length, uint32_t *state, {output_type} *out) {{
     size_t t;
     uint32_t q = *state;
     for (t = 0; t < length && (uint32_t)symbols[t] < (uint32_t){name}_symbols; ++t) {{
-        if (out) out[t] = {name}_said[symbols[t]][q];
+        if (out) out[t] = {name}_output_table[symbols[t]][q];
         q = {name}_next[symbols[t]][q];
     }}
     *state = q;
@@ -109,11 +109,11 @@ static unsigned long {name}_line = 1;
 static int {name}_begun = 0;
 
 static void {name}_read(uint32_t symbol) {{
-    const {name}_name *said = &{name}_output[{name}_say({name}_now, symbol)];
+    const {name}_name *output = &{name}_output[{name}_readout({name}_now, symbol)];
     {name}_now = {name}_step({name}_now, symbol);
-    if (said->length == 0) return;
+    if (output->length == 0) return;
     if ({name}_begun && !{short}) putchar(' ');
-    fwrite(said->text, 1, said->length, stdout);
+    fwrite(output->text, 1, output->length, stdout);
     {name}_begun = 1;
 }}
 
@@ -202,7 +202,7 @@ def to_c(machine: Machine, *, name: str = "machine") -> str:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise InvalidConfig(f"name={name!r} cannot begin identifiers; wanted a small letter, then letters, digits, _.")
     symbol, state, output = (
-        f"uint{_bits(count)}_t" for count in (machine.n_symbols, machine.n_states, len(machine.outputs))
+        f"uint{_bits(count)}_t" for count in (machine.n_symbols, machine.n_states, len(machine.output_names))
     )
     order = sorted(range(machine.n_symbols), key=lambda a: machine.symbols[a].encode())
     letters = machine.alphabet.by_letter
@@ -212,10 +212,10 @@ def to_c(machine: Machine, *, name: str = "machine") -> str:
     )  # fmt: skip
     return PROGRAM.format(
         name=name, NAME=name.upper(), symbol_type=symbol, state_type=state, output_type=output,
-        symbols=machine.n_symbols, states=machine.n_states, outputs=len(machine.outputs), start=machine.start,
-        symbol_names=_names(machine.symbols), state_names=_names(machine.states), output_names=_names(machine.outputs),
-        order=_wrapped(map(str, order)), next=_rows(machine.automaton.tables), said=_rows(machine.said),
-        short=int(all(len(said) <= 1 for said in machine.outputs)), main=main,
+        symbols=machine.n_symbols, states=machine.n_states, outputs=len(machine.output_names), start=machine.start,
+        symbol_names=_names(machine.symbols), state_names=_names(machine.states),
+        output_names=_names(machine.output_names), order=_wrapped(map(str, order)), next=_rows(machine.automaton.tables), output_table=_rows(machine.readout),
+        short=int(all(len(output) <= 1 for output in machine.output_names)), main=main,
     )  # fmt: skip
 
 

@@ -12,9 +12,9 @@ from detent.runtime.machine import Machine
 def to_javascript(machine: Machine) -> str:
     """The machine as an ES module."""
     return _MODULE.format(
-        symbols=_names(machine.symbols), states=_names(machine.states), outputs=_names(machine.outputs),
-        n_symbols=machine.n_symbols, n_states=machine.n_states, n_outputs=len(machine.outputs), start=machine.start,
-        next=_table(machine.automaton.tables), said=_table(machine.said),
+        symbols=_names(machine.symbols), states=_names(machine.states), output_names=_names(machine.output_names),
+        n_symbols=machine.n_symbols, n_states=machine.n_states, n_outputs=len(machine.output_names),
+        start=machine.start, next=_table(machine.automaton.tables), table=_table(machine.readout),
         cut="Array.from(word)" if machine.alphabet.by_letter else "cut(word.split(/\\s+/).filter(Boolean))",
         most_words=machine.alphabet.most_words,
     )  # fmt: skip
@@ -34,19 +34,20 @@ def _table(table: Ints) -> str:
 _MODULE = """\
 // A finite-state machine: {n_states} states, {n_symbols} symbols, {n_outputs} outputs. Written by detent.
 //
-//   import {{ run, speak, Stream }} from "./machine.mjs";
-//   speak("a b a")           what is said at every symbol, by name
+//   import {{ run, outputs, Stream }} from "./machine.mjs";
+//   outputs("a b a")         the name of the output at every symbol
+//   outputIds("a b a")       its number in outputNames
 //   run("a b a")             the number of the state at the end
 //   const s = new Stream();  s.push("a b"); s.push("a"); s.position
 
 export const symbols = {symbols};
 export const states = {states};
-export const outputs = {outputs};
+export const outputNames = {output_names};
 export const start = {start};
 
 // symbol * states.length + state
 const next = {next};
-const said = {said};
+const outputTable = {table};
 const numbers = new Map(symbols.map((name, number) => [name, number]));
 
 // Words as symbols, the longest first: a symbol may have up to {most_words}.
@@ -77,8 +78,8 @@ export function step(state, symbol) {{
   return next[symbol * states.length + state];
 }}
 
-export function say(state, symbol) {{
-  return said[symbol * states.length + state];
+export function readout(state, symbol) {{
+  return outputTable[symbol * states.length + state];
 }}
 
 export class Stream {{
@@ -87,16 +88,16 @@ export class Stream {{
     this.symbols_read = position.symbols_read;
   }}
 
-  // What is said at every symbol, in numbers.
+  // The number of the output at every symbol.
   push(word) {{
     const read = encode(word);
-    const answers = read.map((symbol) => {{
-      const answer = say(this.state, symbol);
+    const ids = read.map((symbol) => {{
+      const id = readout(this.state, symbol);
       this.state = step(this.state, symbol);
-      return answer;
+      return id;
     }});
     this.symbols_read += read.length;
-    return answers;
+    return ids;
   }}
 
   get position() {{
@@ -104,12 +105,12 @@ export class Stream {{
   }}
 }}
 
-export function respond(word) {{
+export function outputIds(word) {{
   return new Stream().push(word);
 }}
 
-export function speak(word) {{
-  return respond(word).map((number) => outputs[number]);
+export function outputs(word) {{
+  return outputIds(word).map((id) => outputNames[id]);
 }}
 
 export function run(word) {{

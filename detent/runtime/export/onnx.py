@@ -41,7 +41,7 @@ def to_onnx(machine: Machine) -> bytes:
             helper.make_node("Mul", ["symbol", "states_in_all"], ["row"]),
             helper.make_node("Add", ["row", "state_before"], ["place"]),
             helper.make_node("Gather", ["next", "place"], ["state_after"]),
-            helper.make_node("Gather", ["said", "place"], ["output"]),
+            helper.make_node("Gather", ["readout", "place"], ["output"]),
             helper.make_node("Identity", ["state_after"], ["state_seen"]),
         ],
         "step",
@@ -58,13 +58,13 @@ def to_onnx(machine: Machine) -> bytes:
         [value("symbols", "B", "L"), value("state", "B")],
         [value("outputs", "B", "L"), value("states", "B", "L"), value("end", "B")],
         initializer=[
-            tensor("next", machine.automaton.tables), tensor("said", machine.said),
+            tensor("next", machine.automaton.tables), tensor("readout", machine.readout),
             tensor("states_in_all", [machine.n_states]),
         ],
     )  # fmt: skip
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="detent")
     model.ir_version = IR_VERSION
-    names = {"symbols": machine.symbols, "states": machine.states, "outputs": machine.outputs}
+    names = {"symbols": machine.symbols, "states": machine.states, "outputs": machine.output_names}
     helper.set_model_props(model, {"start": str(machine.start), **{key: json.dumps(v) for key, v in names.items()}})
     onnx.checker.check_model(model)
     return bytes(model.SerializeToString())

@@ -27,7 +27,7 @@ def answers(automaton: Any, words: list[list[str]]) -> list[list[str]]:
 
 
 def ours(machine: Moore | Mealy, words: list[list[str]]) -> list[list[str]]:
-    return [[machine.outputs[b] for b in machine.respond(word)] for word in words]
+    return [[machine.outputs[b] for b in machine.output_ids(word)] for word in words]
 
 
 def random_machine(kind: str, n: int, A: int, seed: int) -> Moore | Mealy:

@@ -4,7 +4,6 @@ import numpy as np
 
 from detent.automata import Semiautomaton, alternating, cyclic, flip_flop, from_tables, mathieu11, tomita
 from detent.automata.isomorphism import is_word_problem, translation
-from detent.automata.properties.definite import spelt
 from detent.automata.properties.summary import Properties
 
 
@@ -51,9 +50,3 @@ def test_a_translation_of_the_residues_adds() -> None:
     assert translation(tables, np.arange(7), 3).tolist() == [3, 4, 5, 6, 0, 1, 2]
     assert translation(flip_flop().tables, np.arange(3), 1).tolist() == [1, 1, 2]
     assert translation(tomita(4).tables, np.arange(4), 1) is None
-
-
-def test_long_words_are_cut() -> None:
-    assert spelt(()) == "''"
-    assert spelt(("a",) * 24) == f"'{' '.join('a' * 24)}'"
-    assert spelt(("ab",) * 1000) == f"'{' '.join(['ab'] * 12)} ...' (1000 symbols)"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from detent.automata import Mealy, Moore, cyclic, symmetric, tomita
-from detent.report.figures.machine import as_mealy, compared, paint, renumbered
+from detent.report.figures.machine import compared, paint, renumbered
 from tests.paper.figures.drawn import svg, words
 
 
@@ -22,7 +22,7 @@ def shuffled(machine: Moore, seed: int) -> Moore:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", [lambda machine: machine, as_mealy], ids=["moore", "mealy"])
+@pytest.mark.parametrize("kind", [lambda machine: machine, Moore.to_mealy], ids=["moore", "mealy"])
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_read_out_gets_the_targets_numbers(kind, seed: int) -> None:
     target = symmetric(3)
@@ -30,7 +30,7 @@ def test_what_is_read_out_gets_the_targets_numbers(kind, seed: int) -> None:
 
 
 def test_a_machine_that_says_more_is_still_compared() -> None:
-    assert compared(as_mealy(cyclic(5)), cyclic(5)) == (True, "They say the same on every word.")
+    assert compared(cyclic(5).to_mealy(), cyclic(5)) == (True, "They say the same on every word.")
 
 
 def test_a_wrong_table_entry_is_told_with_its_word() -> None:
@@ -61,6 +61,6 @@ def test_both_are_drawn_with_their_names(tmp_path: Path) -> None:
 
 def test_a_mealy_machine_says_on_the_way_what_a_moore_machine_says_there() -> None:
     machine, word = tomita(4), [0, 0, 1, 0, 0, 0, 1]
-    made = as_mealy(machine)
+    made = machine.to_mealy()
     assert isinstance(made, Mealy)
-    assert made.respond(np.array(word)).tolist() == machine.respond(np.array(word)).tolist()
+    assert made.output_ids(np.array(word)).tolist() == machine.output_ids(np.array(word)).tolist()

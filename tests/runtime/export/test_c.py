@@ -61,13 +61,13 @@ def bits(count: int) -> str:
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_library_says_what_the_interpreter_says(name: str, tmp_path: Path) -> None:
     machine = MACHINES[name]
-    driver = DRIVER.format(name="m", symbol=bits(machine.n_symbols), output=bits(len(machine.outputs)))
+    driver = DRIVER.format(name="m", symbol=bits(machine.n_symbols), output=bits(len(machine.output_names)))
     program = compiled(to_c(machine, name="m") + driver, tmp_path, "-DM_WITHOUT_MAIN")
     spoken = words(machine)
     asked = "".join(f"{len(word)} {' '.join(map(str, word))}\n" for word in spoken)
     done = subprocess.run([program], input=asked, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    wanted = [[*machine.respond(word).tolist(), machine.run(word)] for word in spoken]
+    wanted = [[*machine.output_ids(word).tolist(), machine.run(word)] for word in spoken]
     assert [list(map(int, line.split())) for line in done.stdout.splitlines()] == wanted
 
 

@@ -32,23 +32,23 @@ def in_node(text: str, program: str, folder: Path) -> object:
 def test_the_module_says_what_the_interpreter_says(name: str, tmp_path: Path) -> None:
     machine = MACHINES[name]
     spoken = words(machine)
-    program = f"const words = {json.dumps(spoken)}; return words.map((w) => [m.respond(w), m.run(w), m.speak(w)]);"
-    wanted = [[machine.respond(word).tolist(), machine.run(word), machine.speak(word)] for word in spoken]
+    program = f"const words = {json.dumps(spoken)}; return words.map((w) => [m.outputIds(w), m.run(w), m.outputs(w)]);"
+    wanted = [[machine.output_ids(word).tolist(), machine.run(word), machine.outputs(word)] for word in spoken]
     assert in_node(to_javascript(machine), program, tmp_path) == wanted
 
 
 def test_names_come_through(tmp_path: Path) -> None:
     machine = MACHINES["ugly names"]
-    names = in_node(to_javascript(machine), "return [m.symbols, m.states, m.outputs, m.start];", tmp_path)
-    assert names == [list(machine.symbols), list(machine.states), list(machine.outputs), machine.start]
+    names = in_node(to_javascript(machine), "return [m.symbols, m.states, m.outputNames, m.start];", tmp_path)
+    assert names == [list(machine.symbols), list(machine.states), list(machine.output_names), machine.start]
 
 
 @pytest.mark.parametrize("name", ["moore", "letters", "names with blanks"])
 def test_text_is_cut_as_elsewhere(name: str, tmp_path: Path) -> None:
     machine = MACHINES[name]
     texts = ["".join(machine.symbols) if machine.alphabet.by_letter else " \n ".join(machine.symbols * 3)]
-    program = f"return {json.dumps(texts)}.map((t) => [m.encode(t), m.speak(t)]);"
-    wanted = [[machine.alphabet.encode(text).resolved().tolist(), machine.speak(text)] for text in texts]
+    program = f"return {json.dumps(texts)}.map((t) => [m.encode(t), m.outputs(t)]);"
+    wanted = [[machine.alphabet.encode(text).resolved().tolist(), machine.outputs(text)] for text in texts]
     assert in_node(to_javascript(machine), program, tmp_path) == wanted
 
 
@@ -61,7 +61,7 @@ def test_a_stream_goes_on(tmp_path: Path) -> None:
         "return [a.concat(t.push(w.slice(9))), t.position];"
     )
     said, position = in_node(to_javascript(machine), program, tmp_path)  # type: ignore[misc]
-    assert said == machine.respond(word).tolist()
+    assert said == machine.output_ids(word).tolist()
     assert position == {"state": machine.run(word), "symbols_read": len(word)}
 
 

@@ -25,7 +25,7 @@ def test_the_model_says_what_the_interpreter_says(name: str) -> None:
     for B, L in ((1, 1), (3, 50), (2, 333)):
         batch = rng.integers(0, machine.n_symbols, (B, L))
         said, states, end = session.run(None, {"symbols": batch, "state": np.full(B, machine.start)})
-        assert np.array_equal(said, machine.respond(batch))
+        assert np.array_equal(said, machine.output_ids(batch))
         assert np.array_equal(states, machine.trajectory(batch))
         assert np.array_equal(end, machine.run(batch))
 
@@ -36,14 +36,14 @@ def test_it_goes_on_from_where_it_was() -> None:
     word = np.random.default_rng(1).integers(0, machine.n_symbols, (1, 100))
     first, _, end = session.run(None, {"symbols": word[:, :37], "state": np.array([machine.start])})
     then, _, _ = session.run(None, {"symbols": word[:, 37:], "state": end})
-    assert np.array_equal(np.concatenate([first, then], axis=1), machine.respond(word))
+    assert np.array_equal(np.concatenate([first, then], axis=1), machine.output_ids(word))
 
 
 def test_names_are_metadata() -> None:
     machine = MACHINES["ugly names"]
     kept = onnxruntime.InferenceSession(to_onnx(machine)).get_modelmeta().custom_metadata_map
     assert json.loads(kept["symbols"]) == list(machine.symbols)
-    assert json.loads(kept["outputs"]) == list(machine.outputs)
+    assert json.loads(kept["outputs"]) == list(machine.output_names)
     assert kept["start"] == str(machine.start)
 
 

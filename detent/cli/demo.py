@@ -70,8 +70,8 @@ def _nfsm(folder: Path, longest: int, say: Any) -> dict[str, Any]:
     for line in _told(run):
         say(line, 1)
     say(f"Try it as well: 64 words of {longest:,} moves")
-    swept, row = sweep_run(folder, longest=longest)
-    say(f"{_found(swept.failing)} ({swept.seconds:.1f} s)", 1)
+    swept, row = sweep_run(folder, max_length=longest)
+    say(f"{_found(swept.failing_length)} ({swept.seconds:.1f} s)", 1)
     return {**row, "steps": run.steps, "training_seconds": round(run.seconds, 2)}
 
 
@@ -90,9 +90,9 @@ def _mamba(folder: Path, longest: int, say: Any) -> dict[str, Any]:
     outcome = train(plan, folder)
     say(f"{outcome.accuracy:.0%} of fresh words right, {outcome.steps} steps, {outcome.seconds:.1f} s", 1)
     say("Read longer words")
-    swept, row = sweep_run(folder, longest=min(longest, BASELINE_LONGEST))
+    swept, row = sweep_run(folder, max_length=min(longest, BASELINE_LONGEST))
     shares = [f"{length}: {share:.0%}" for length, share in sorted(swept.accuracies.items()) if length >= 8]
-    say(f"{_found(swept.failing)}; words right by length: {', '.join(shares)}", 1)
+    say(f"{_found(swept.failing_length)}; words right by length: {', '.join(shares)}", 1)
     return {**row, "steps": outcome.steps, "training_seconds": round(outcome.seconds, 2)}
 
 
@@ -130,7 +130,7 @@ def _summary(nfsm: dict[str, Any], mamba: dict[str, Any]) -> None:
     table = Table(box=None, show_header=False, padding=(0, 2))
     proved = "right on every word of every length: a proof" if nfsm["certified"] else "not proved right"
     failing = nfsm["failing_length"]
-    tried = f"tried to {nfsm['longest']:,} moves" if failing is None else f"fails at {failing:,} moves"
+    tried = f"tried to {nfsm['max_length']:,} moves" if failing is None else f"fails at {failing:,} moves"
     table.add_row(Text("NFSM", style="bold"), f"{proved}, and {tried}")
     longest, share = max((int(length), share) for length, share in mamba["accuracies"].items())
     failing = mamba["failing_length"]

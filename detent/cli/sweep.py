@@ -55,7 +55,7 @@ def sweep(
     try:
         with _progress() as shown:
             swept, row = sweep_run(
-                run, longest=longest, batch=batch, seed=seed, format=format, exact_forward=exact_forward,
+                run, max_length=longest, batch=batch, seed=seed, format=format, exact_forward=exact_forward,
                 progress=shown,
             )  # fmt: skip
     except KeyboardInterrupt:

@@ -1,70 +1,68 @@
-"""What a sweep evaluates of a run: the tables read out of it, or the network itself, stretch by stretch.
+"""What a length sweep evaluates: the tables extracted from a network, or the network itself, chunk by chunk.
 
-    B  words     L  length of a stretch     A  symbols     n  configurations
+    B  sequences     L  length of a chunk     A  symbols     n  configurations
 
-Both say the same on every word as long as the margins of the tables exceed the rounding of the network; the tables say
-it thousands of times faster.
+Both predict the same as long as the margins of the tables exceed the rounding error of the network. The tables are
+thousands of times faster.
 """
 
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from detent._types import Ints
+from detent._types import MISSING, Ints
 from detent.errors import InvalidConfig, unknown
 from detent.extract import Extracted
 from detent.nn import Backbone
 from detent.nn.backbone import State
 
-# -- What a sweep evaluates: anything that reads a stretch of words and goes on where it stopped.
-
-Held = list[NDArray[Any]]
-"""What a reader keeps between two stretches: arrays, so that a sweep can be put down and taken up again."""
-
-
-class Reader(Protocol):
-    """A network, a machine, a formula."""
-
-    def __call__(self, inputs: Ints, held: Held | None) -> tuple[Ints, Held]:
-        """(what is said after every symbol: B L, what to keep), from the symbols (B L) and what was kept before.
-
-        `held` is None at the beginning of the words. In a sweep of questions what is said is the answer, and only the
-        last one of a word counts.
-        """
-
-
+PredictorState: TypeAlias = list[NDArray[Any]]
+"""What a predictor carries from chunk to chunk: arrays, so that a sweep can be saved and resumed."""
 FORMATS = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
-LOGITS = 1 << 22
+MAX_LOGITS = 1 << 22
 """Numbers that the network computes at a time, at most."""
 
 
-class TableReader:
-    """The machine that was read out: states by its tables, labels or answers by its read-out."""
+class SequencePredictor(Protocol):
+    """Anything that reads a chunk of sequences and can continue with the next: a network, a machine, a formula."""
 
-    def __init__(self, found: Extracted, *, answers: bool = False) -> None:
-        if answers and found.answers is None:
+    def __call__(self, inputs: Ints, state: PredictorState | None) -> tuple[Ints, PredictorState]:
+        """(predictions after every symbol: B L, state after the chunk), from symbols (B L) and the state before.
+
+        `state` is None at the start of the sequences. In a sweep of questions the predictions are answers, and only
+        the last one of a sequence is scored.
+        """
+
+
+class TablePredictor:
+    """The extracted machine: states by its tables, labels or answers by its read-out."""
+
+    def __init__(self, extracted: Extracted, *, answers: bool = False) -> None:
+        if answers and extracted.answers is None:
             raise InvalidConfig("this machine gives no answers; sweep its words.")
-        self.machine = found.machine
-        said = found.readout if not answers else np.where(found.finals >= 0, found.answers[found.finals], -1)  # type: ignore[index]
-        # one more configuration, in which the words that the grammar refuses end
-        self.said = np.pad(said, ((0, 0), (0, self.machine.n_states - said.shape[1])), constant_values=-1)
+        self.machine = extracted.machine
+        outputs = extracted.readout
+        if answers:
+            outputs = np.where(extracted.finals >= 0, extracted.answers[extracted.finals], MISSING)  # type: ignore[index]
+        # the machine has one more state than there are configurations: the sink of words that the grammar forbids
+        self.outputs = np.pad(outputs, ((0, 0), (0, self.machine.n_states - outputs.shape[1])), constant_values=MISSING)
 
-    def __call__(self, inputs: Ints, held: Held | None) -> tuple[Ints, Held]:
-        start = np.full(len(inputs), self.machine.start) if held is None else held[0]
+    def __call__(self, inputs: Ints, state: PredictorState | None) -> tuple[Ints, PredictorState]:
+        start = np.full(len(inputs), self.machine.start) if state is None else state[0]
         after = self.machine.trajectory(inputs, start)
         before = np.concatenate([start[:, None].astype(after.dtype), after[:, :-1]], axis=1)
-        at = inputs.astype(np.intp) * self.said.shape[1] + before
-        return self.said.ravel().take(at), [after[:, -1]]
+        at = inputs.astype(np.intp) * self.outputs.shape[1] + before
+        return self.outputs.ravel().take(at), [after[:, -1]]
 
 
-class NetworkReader:
-    """The plain network in evaluation mode, in one of FORMATS, a piece at a time with its state carried on."""
+class NetworkPredictor:
+    """The network in evaluation mode, in one of FORMATS, piece by piece with its state carried over."""
 
     def __init__(self, model: Backbone, format: str = "float32", *, answers: bool = False) -> None:
         if format not in FORMATS:
@@ -75,28 +73,28 @@ class NetworkReader:
         self.model = deepcopy(model).to(self.format).eval()
 
     @torch.inference_mode()
-    def __call__(self, inputs: Ints, held: Held | None) -> tuple[Ints, Held]:
+    def __call__(self, inputs: Ints, state: PredictorState | None) -> tuple[Ints, PredictorState]:
         tokens = torch.from_numpy(inputs.astype(np.int64))
-        state, said = None if held is None else self._state(held), []
-        for piece in tokens.split(self._piece(len(tokens)), dim=1):
-            h, state = self.model.hidden(piece, state)
-            said.append((self.model.answer(h) if self.answers else self.model.label(h)).argmax(-1))
-        assert state is not None
-        return torch.cat(said, dim=1).numpy(), self._held(state)
+        hidden, predictions = None if state is None else self._to_tensors(state), []
+        for piece in tokens.split(self._piece_length(len(tokens)), dim=1):
+            h, hidden = self.model.hidden(piece, hidden)
+            predictions.append((self.model.answer(h) if self.answers else self.model.label(h)).argmax(-1))
+        assert hidden is not None
+        return torch.cat(predictions, dim=1).numpy(), self._to_arrays(hidden)
 
-    def _piece(self, batch: int) -> int:
+    def _piece_length(self, batch: int) -> int:
         numbers = max(self.model.labels, 8 * self.model.width)
-        return int(np.clip(LOGITS // max(batch * numbers, 1), 16, 4096))
+        return int(np.clip(MAX_LOGITS // max(batch * numbers, 1), 16, 4096))
 
-    def _held(self, state: State) -> Held:
-        kept = [part for layer in state for part in layer if part is not None]
-        return [(part.view(torch.int16) if part.dtype == torch.bfloat16 else part).numpy() for part in kept]
+    def _to_arrays(self, state: State) -> PredictorState:
+        parts = [part for layer in state for part in layer if part is not None]
+        return [(part.view(torch.int16) if part.dtype == torch.bfloat16 else part).numpy() for part in parts]
 
-    def _state(self, held: Held) -> State:
-        parts = iter([self._tensor(torch.from_numpy(part)) for part in held])
+    def _to_tensors(self, state: PredictorState) -> State:
+        parts = iter([self._to_tensor(torch.from_numpy(part)) for part in state])
         convolved = self.model.reach > 1
         return [(next(parts) if convolved else None, next(parts)) for _ in self.model.layers]
 
-    def _tensor(self, part: Tensor) -> Tensor:
-        # NumPy has no bfloat16: it was kept as the integers of the same bits
+    def _to_tensor(self, part: Tensor) -> Tensor:
+        # NumPy has no bfloat16: it was stored as integers of the same bits
         return part.view(torch.bfloat16) if self.format == torch.bfloat16 and part.dtype == torch.int16 else part

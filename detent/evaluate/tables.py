@@ -180,7 +180,7 @@ def gather(results: Path) -> Gathered:
 def _note(known: Known, row: Row) -> None:
     """Take a sweep over, unless one that says more is known: a failure says more than none, and a longer one more."""
     failing = row["failing_length"]
-    length = Length(row["longest"], at_least=True) if failing is None else Length(failing)
+    length = Length(row["max_length"], at_least=True) if failing is None else Length(failing)
     if known.learned is None:
         known.learned = row["learned"]
     known.certified = known.certified or row["certified"]

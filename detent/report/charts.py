@@ -186,8 +186,10 @@ def _sentence(name: str, row: Row) -> str:
     right = "every label right" if row.get("measure", "words") == "words" else "the answer right"
     if row.get("failing_length") is None:
         longest = max(map(int, row["accuracies"]))
-        return f"{name}: no failure up to length {row.get('longest', longest):,} ({row.get('batch', '?')} words each)."
-    return f"{name}: fails at length {row['failing_length']:,}; fewer than {row['bar']:.0%} of the words have {right}."
+        return (
+            f"{name}: no failure up to length {row.get('max_length', longest):,} ({row.get('batch', '?')} words each)."
+        )
+    return f"{name}: fails at length {row['failing_length']:,}; fewer than {row['threshold']:.0%} of the words have {right}."
 
 
 def _numbers(lines: list[Line]) -> Html:

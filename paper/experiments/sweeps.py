@@ -28,13 +28,13 @@ def main() -> None:
     parser.add_argument("--baselines-max-length", type=int, default=1 << 16, help="of a baseline")
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    done = {(row["folder"], row["batch"], row["longest"]) for row in _rows(asked.rows)}
+    done = {(row["folder"], row["batch"], row["max_length"]) for row in _rows(asked.rows)}
     for run in sorted(path.parent for path in asked.runs.glob(f"{asked.only}/{WEIGHTS}")):
         machine = cell_of(run) == "nfsm"
         longest = asked.max_length if machine else asked.baselines_max_length
         if (run.name, asked.batch, longest) in done or not (machine or is_over(run)):
             continue
-        swept, row = sweep_run(run, longest=longest, batch=asked.batch)
+        swept, row = sweep_run(run, max_length=longest, batch=asked.batch)
         records.append(asked.rows, {**row, "folder": run.name})
         print(f"{run.name}: {swept.sentence()}, {swept.seconds:.0f} s", flush=True)
 

@@ -30,7 +30,7 @@ def test_a_failure_is_a_sentence_a_row_and_exit_code_1(untrained: Path, capsys: 
     assert out.endswith(f"now in {untrained / 'report.html'}\n")
     assert "mamba: fails at length" in (untrained / "report.html").read_text()
     (row,) = records.read(untrained / "sweeps.jsonl")
-    assert (row["batch"], row["bar"], row["format"], row["longest"]) == (8, 0.9, "float32", 1024)
+    assert (row["batch"], row["threshold"], row["format"], row["max_length"]) == (8, 0.9, "float32", 1024)
     assert {"machine", "date", "command", "words_seed", "seed"} <= set(row)
 
 

@@ -1,4 +1,4 @@
-"""The two accuracies, against a loop over words and positions."""
+"""Accuracies against a loop over words and positions."""
 
 from __future__ import annotations
 
@@ -6,51 +6,51 @@ import numpy as np
 import pytest
 
 from detent.errors import InvalidConfig, InvalidInput
-from detent.evaluate import Bar, first_errors, question_accuracy, sequence_accuracy
+from detent.evaluate import AccuracyThreshold, answer_accuracy, first_errors, sequence_accuracy
 
 
-def test_accuracy_is_the_share_of_words_without_an_error() -> None:
+def test_first_errors_and_sequence_accuracy_are_those_of_a_loop() -> None:
     generator = np.random.default_rng(0)
-    said, wanted = generator.integers(3, size=(40, 7)), generator.integers(3, size=(40, 7))
-    said[:11] = wanted[:11]
-    said[11, 6] = 1 - wanted[11, 6]
-    first = [next((t for t in range(7) if a[t] != b[t]), 7) for a, b in zip(said, wanted, strict=True)]
-    assert first_errors(said, wanted).tolist() == first
-    assert sequence_accuracy(said, wanted) == sum(at == 7 for at in first) / 40
+    predictions, labels = generator.integers(3, size=(40, 7)), generator.integers(3, size=(40, 7))
+    predictions[:11] = labels[:11]
+    predictions[11, 6] = 1 - labels[11, 6]
+    first = [next((t for t in range(7) if a[t] != b[t]), 7) for a, b in zip(predictions, labels, strict=True)]
+    assert first_errors(predictions, labels).tolist() == first
+    assert sequence_accuracy(predictions, labels) == sum(at == 7 for at in first) / 40
 
 
-def test_one_late_error_makes_a_word_wrong() -> None:
-    wanted = np.zeros((4, 1000), np.uint8)
-    said = wanted.copy()
-    said[2, 999] = 1
-    assert sequence_accuracy(said, wanted) == 0.75
+def test_sequence_accuracy_counts_a_word_with_one_late_error_as_wrong() -> None:
+    labels = np.zeros((4, 1000), np.uint8)
+    predictions = labels.copy()
+    predictions[2, 999] = 1
+    assert sequence_accuracy(predictions, labels) == 0.75
 
 
-def test_words_of_length_zero_are_right() -> None:
+def test_sequence_accuracy_of_words_of_length_zero_is_one() -> None:
     assert sequence_accuracy(np.zeros((3, 0), int), np.zeros((3, 0), int)) == 1.0
 
 
-def test_answers() -> None:
-    assert question_accuracy(np.array([0, 1, 2, 2]), np.array([0, 1, 2, 0])) == 0.75
+def test_answer_accuracy() -> None:
+    assert answer_accuracy(np.array([0, 1, 2, 2]), np.array([0, 1, 2, 0])) == 0.75
 
 
-@pytest.mark.parametrize("said", [np.zeros((4, 3), int), np.zeros(4, int)])
-def test_shapes_that_do_not_fit_are_refused(said: np.ndarray) -> None:
-    with pytest.raises(InvalidInput, match=r"one label per word and position was wanted, \(4, 2\); got \(4"):
-        first_errors(said, np.zeros((4, 2), int))
-    with pytest.raises(InvalidInput, match="one answer per word was wanted"):
-        question_accuracy(said, np.zeros(5, int))
+@pytest.mark.parametrize("predictions", [np.zeros((4, 3), int), np.zeros(4, int)])
+def test_first_errors_and_answer_accuracy_reject_shapes_that_do_not_match(predictions: np.ndarray) -> None:
+    with pytest.raises(InvalidInput, match=r"expected one prediction per word and position, shape \(4, 2\); got \(4"):
+        first_errors(predictions, np.zeros((4, 2), int))
+    with pytest.raises(InvalidInput, match="expected one answer per word"):
+        answer_accuracy(predictions, np.zeros(5, int))
 
 
 @pytest.mark.parametrize("words", [1, 7, 10, 64, 128, 512, 1000])
 @pytest.mark.parametrize("share", [1.0, 0.99, 0.9, 0.5])
-def test_the_bar_counts_errors_as_division_does(share: float, words: int) -> None:
+def test_accuracy_threshold_counts_failing_errors_as_division_does(share: float, words: int) -> None:
     """In whole hundredths, so that no rounding decides."""
     percent = round(share * 100)
-    wanted = next(wrong for wrong in range(words + 1) if 100 * (words - wrong) < percent * words)
-    assert Bar(share).errors(words) == wanted
+    expected = next(wrong for wrong in range(words + 1) if 100 * (words - wrong) < percent * words)
+    assert AccuracyThreshold(share).failing_errors(words) == expected
 
 
-def test_a_bar_that_nothing_can_fall_below_is_refused() -> None:
+def test_accuracy_threshold_rejects_a_share_that_nothing_is_below() -> None:
     with pytest.raises(InvalidConfig, match=r"above 0 and at most 1; got 0\.0"):
-        Bar(0.0)
+        AccuracyThreshold(0.0)

@@ -21,7 +21,7 @@ FIGURES = published()[1]
 def sweep_row(**changes: Any) -> dict[str, Any]:
     return {
         "task": "S3", "cell": "mamba", "recipe": "cpu", "seed": 42, "learned": True, "certified": False,
-        "batch": 64, "longest": 1 << 16, "failing_length": 120, "format": "float32", **changes,
+        "batch": 64, "max_length": 1 << 16, "failing_length": 120, "format": "float32", **changes,
     }  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def test_certificates_bear_a_dagger(tmp_path: Path) -> None:
     trained = [
         {"task": "S3", "recipe": "default", "seed": seed, "certified": True, "heads_given": None} for seed in (42, 43)
     ]
-    swept = sweep_row(cell="nfsm", recipe="default", failing_length=None, longest=1 << 20, certified=True)
+    swept = sweep_row(cell="nfsm", recipe="default", failing_length=None, max_length=1 << 20, certified=True)
     fill(tmp_path, [], training=trained)
     assert here(tmp_path, "S3", "nfsm")["here"]["median"] == "certified, not swept†"
     fill(tmp_path, [swept])
@@ -121,8 +121,8 @@ def test_a_run_that_was_put_down_counts_neither_way(tmp_path: Path) -> None:
 @pytest.mark.parametrize("turned", [False, True])
 def test_of_two_sweeps_of_a_run_the_one_that_says_more_counts(tmp_path: Path, turned: bool) -> None:
     pairs = [
-        (sweep_row(task="Z2", failing_length=None, longest=1 << 12), sweep_row(task="Z2", failing_length=9000)),
-        (sweep_row(task="Z16", failing_length=None, longest=64), sweep_row(task="Z16", failing_length=None)),
+        (sweep_row(task="Z2", failing_length=None, max_length=1 << 12), sweep_row(task="Z2", failing_length=9000)),
+        (sweep_row(task="Z16", failing_length=None, max_length=64), sweep_row(task="Z16", failing_length=None)),
         (sweep_row(task="S3", failing_length=80, batch=8), sweep_row(task="S3", failing_length=90, batch=512)),
         (sweep_row(task="S4", failing_length=7, format="float16"), sweep_row(task="S4", failing_length=91)),
     ]

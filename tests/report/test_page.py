@@ -145,7 +145,7 @@ def test_a_baseline_has_a_curve_and_a_sweep(tmp_path: Path) -> None:
     for step in (50, 100):
         row = {"attempt": 0, "phase": "tracking", "step": step, "loss": 1 / step, "accuracy": step / 100}
         records.append(tmp_path / "history.jsonl", row)
-    told = {"measure": "words", "bar": 0.9, "batch": 64, "longest": 1024}
+    told = {"measure": "words", "threshold": 0.9, "batch": 64, "max_length": 1024}
     fails = {"cell": "mamba", "failing_length": 77, "accuracies": {"32": 1.0, "64": 0.95, "128": 0.25}}
     holds = {"cell": "nfsm", "failing_length": None, "accuracies": {str(1 << k): 1.0 for k in range(11)}}
     for row in (fails, holds):

@@ -122,11 +122,11 @@ def test_a_trained_baseline_fails_at_a_finite_length(name: str, tmp_path: Path) 
     outcome = train(plan, tmp_path / name)
     assert outcome.learned
     assert best_accuracy(tmp_path / name) == outcome.accuracy
-    swept, row = sweep_run(tmp_path / name, longest=1 << 14, batch=40)
-    assert swept.failing is not None
-    assert swept.failing > 12
+    swept, row = sweep_run(tmp_path / name, max_length=1 << 14, batch=40)
+    assert swept.failing_length is not None
+    assert swept.failing_length > 12
     assert swept.accuracies[8] >= 0.9
-    assert (row["cell"], row["bar"], row["path"], row["learned"]) == ("mamba", 0.9, "network", True)
+    assert (row["cell"], row["threshold"], row["path"], row["learned"]) == ("mamba", 0.9, "network", True)
     # training drives some to the ends of (-1, 1), where float32 rounds them to the end itself
     assert largest_eigenvalue(load(tmp_path / name)[1], name) <= 1
 

@@ -1,6 +1,6 @@
 """Figure `sweep`: accuracy against the length of words, a panel per task, a line per run.
 
-Rows are those of `detent sweep`: {"task", "cell", "seed", "learned", "certified", "bar", "longest", "failing_length",
+Rows are those of `detent sweep`: {"task", "cell", "seed", "learned", "certified", "threshold", "max_length", "failing_length",
 "accuracies": {length: share}}; the share is of words that are right throughout, or of answers to questions. Of several
 sweeps of a run the longest counts, and lines that coincide are drawn once. A cross marks the failing length on the bar
 it fell below; a run that did not learn its task at all is dotted. An arrow to the right stands for a certificate: what
@@ -22,7 +22,7 @@ ORDER = ("Z2", "Z16", "S3", "S4", "A5", "M11", "DFF5", "FF", "TSO3", "TSO4", "TS
 @styled
 def paint(rows: Sequence[Row]) -> Any:
     """A panel for every task."""
-    found = _farthest(of_kind(rows, "sweep", "task", "cell", "seed", "longest", "failing_length", "accuracies"))
+    found = _farthest(of_kind(rows, "sweep", "task", "cell", "seed", "max_length", "failing_length", "accuracies"))
     named = dict.fromkeys(row["task"] for row in found)
     tasks = [*(name for name in ORDER if name in named), *(name for name in named if name not in ORDER)]
     columns = min(3 if len(tasks) <= 6 else 4, len(tasks))
@@ -51,7 +51,7 @@ def paint(rows: Sequence[Row]) -> Any:
 def _farthest(rows: Sequence[Row]) -> list[Row]:
     """One sweep of every run: that of the longest words, of the most words where two are as long."""
     kept: dict[tuple[Any, ...], Row] = {}
-    for row in sorted(rows, key=lambda row: (row["longest"], row.get("batch", 0))):
+    for row in sorted(rows, key=lambda row: (row["max_length"], row.get("batch", 0))):
         kept[row["task"], row["cell"], row.get("recipe"), row["seed"], row.get("format")] = row
     return list(kept.values())
 
@@ -59,7 +59,7 @@ def _farthest(rows: Sequence[Row]) -> list[Row]:
 def _different(rows: Iterable[Row]) -> list[Row]:
     """One row of those that would be drawn alike."""
     return list({
-        (str(sorted(row["accuracies"].items())), row["failing_length"], row["longest"], row.get("certified")): row
+        (str(sorted(row["accuracies"].items())), row["failing_length"], row["max_length"], row.get("certified")): row
         for row in rows
     }.values())  # fmt: skip
 
@@ -79,15 +79,15 @@ def _run(axes: Any, row: Row) -> None:
               linewidth=1.2 if learned else 0.8, alpha=0.9 if learned else 0.6, marker=marker, markersize=2.4,
               markevery=marked, label=f"{name}, seed {row['seed']}")  # fmt: skip
     if row["failing_length"] is not None and learned:
-        axes.plot([row["failing_length"]], [row.get("bar", 1.0)], linestyle="none", marker="X", markersize=6,
+        axes.plot([row["failing_length"]], [row.get("threshold", 1.0)], linestyle="none", marker="X", markersize=6,
                   markerfacecolor=colour, markeredgecolor="white", markeredgewidth=0.6, zorder=4,
                   label="_failing")  # fmt: skip
     elif row.get("certified"):
-        axes.plot([row["longest"]], [1.0], linestyle="none", marker=">", markersize=6, markerfacecolor=colour,
+        axes.plot([row["max_length"]], [1.0], linestyle="none", marker=">", markersize=6, markerfacecolor=colour,
                   markeredgecolor="white", zorder=4, clip_on=False, label="_certified")  # fmt: skip
     elif _merely_held(row):
         height = 4 + 2 * [*MODELS, model_key(row["cell"])].index(model_key(row["cell"]))  # strokes may coincide
-        axes.plot([row["longest"]], [1.0], linestyle="none", marker="|", markersize=height, markeredgecolor=colour,
+        axes.plot([row["max_length"]], [1.0], linestyle="none", marker="|", markersize=height, markeredgecolor=colour,
                   markeredgewidth=1.6, zorder=5, label="_held")  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from tests.paper.figures.drawn import data, lines, nothing_sticks_out, svg, word
 
 
 def row(task: str, cell: str, seed: int, failing: int | None, **more: object) -> dict:
-    return {"task": task, "cell": cell, "seed": seed, "bar": 1.0 if cell == "nfsm" else 0.9, "longest": 1024,
+    return {"task": task, "cell": cell, "seed": seed, "threshold": 1.0 if cell == "nfsm" else 0.9, "max_length": 1024,
             "learned": True, "certified": cell == "nfsm", "failing_length": failing,
             "accuracies": {"64": 1.0, "1024": 1.0 if failing is None else 0.0, "128": 0.75}, **more}  # fmt: skip
 

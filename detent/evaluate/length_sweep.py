@@ -150,13 +150,12 @@ def sweep_words(
     """
     if batch < 1 or max_length < 1:
         raise InvalidConfig(f"a sweep needs at least one word of length 1; got {batch} words of length {max_length}.")
-    began, sampled = time.perf_counter(), task.for_sweeps()
+    began = time.perf_counter()
+    stream = task.for_sweeps().stream(batch, max_length, np.random.default_rng(seed), chunk=chunk)
     store = SweepCheckpoint(checkpoint, ["words", task.name, threshold.share, batch, max_length, seed, chunk])
     read, errors, state, before = _load_words(store) or (0, np.full(batch, max_length, np.int64), None, 0.0)
     failing_errors = threshold.failing_errors(batch)
-    for position, inputs, labels in _pieces(
-        sampled.stream(batch, max_length, np.random.default_rng(seed), chunk=chunk)
-    ):
+    for position, inputs, labels in _pieces(stream):
         if position < read:
             continue  # read before the checkpoint
         if np.sum(errors < position) >= failing_errors:

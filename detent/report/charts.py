@@ -185,11 +185,10 @@ def is_sweep(row: Row) -> bool:
 def _sentence(name: str, row: Row) -> str:
     right = "every label right" if row.get("measure", "words") == "words" else "the answer right"
     if row.get("failing_length") is None:
-        longest = max(map(int, row["accuracies"]))
-        return (
-            f"{name}: no failure up to length {row.get('max_length', longest):,} ({row.get('batch', '?')} words each)."
-        )
-    return f"{name}: fails at length {row['failing_length']:,}; fewer than {row['threshold']:.0%} of the words have {right}."
+        longest = row.get("max_length", max(map(int, row["accuracies"])))
+        return f"{name}: no failure up to length {longest:,} ({row.get('batch', '?')} words each)."
+    few = f"fewer than {row['threshold']:.0%} of the words"
+    return f"{name}: fails at length {row['failing_length']:,}; {few} have {right}."
 
 
 def _numbers(lines: list[Line]) -> Html:

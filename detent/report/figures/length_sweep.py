@@ -1,10 +1,10 @@
-"""Figure `sweep`: accuracy against the length of words, a panel per task, a line per run.
+"""Figure `sweep`: accuracy against length, one panel per task, one line per run.
 
-Rows are those of `detent sweep`: {"task", "cell", "seed", "learned", "certified", "threshold", "max_length", "failing_length",
-"accuracies": {length: share}}; the share is of words that are right throughout, or of answers to questions. Of several
-sweeps of a run the longest counts, and lines that coincide are drawn once. A cross marks the failing length on the bar
-it fell below; a run that did not learn its task at all is dotted. An arrow to the right stands for a certificate: what
-lies beyond was proved, not swept. A stroke is the end of a sweep without a failure, beyond which nothing is known.
+Rows are those of `detent sweep`: {"task", "cell", "seed", "learned", "certified", "threshold", "max_length",
+"failing_length", "accuracies": {length: share}}. The share counts words with every label correct, or correct answers.
+Of several sweeps of a run the longest counts; lines that coincide are drawn once. A cross marks the failing length at
+the threshold. A run that did not learn its task is dotted. An arrow to the right marks a certificate: beyond the sweep,
+correctness is proved. A stroke is the end of a sweep without a failure, beyond which nothing is known.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def test_a_run_that_learned_nothing_is_dotted_and_counted() -> None:
 
 
 def test_of_two_sweeps_of_a_run_the_longer_is_drawn_and_counted_once() -> None:
-    short, longer = (row("DFF5", "mamba", 42, None, longest=n, accuracies={str(n): 1.0}) for n in (64, 256))
+    short, longer = (row("DFF5", "mamba", 42, None, max_length=n, accuracies={str(n): 1.0}) for n in (64, 256))
     for rows in ([short, longer], [longer, short]):
         figure = sweep.paint(rows)
         assert [data(line) for line in lines(figure.axes[0], "Mamba⁻, seed 42")] == [([256], [1.0])]

@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 NATIVE := $(wildcard detent/csrc/*.cpp detent/csrc/*.hpp)
 
-.PHONY: help install demo test test-slow lint format docs wheel-check clean
+.PHONY: help install demo test test-slow lint format docs docs-serve wheel-check clean
 
 help:
 	@echo "make install    set up .venv with everything locked in constraints.txt"
@@ -12,7 +12,8 @@ help:
 	@echo "make test       run the quick tests (a few minutes)"
 	@echo "make test-slow  run the long tests as well"
 	@echo "make lint       ruff and mypy"
-	@echo "make docs       build the pages in docs/ as HTML, into build/site"
+	@echo "make docs       build the documentation into build/site; a dead link is an error"
+	@echo "make docs-serve serve the documentation on http://127.0.0.1:8000 and rebuild it on changes"
 	@echo "make wheel-check  build an sdist and a wheel, install them elsewhere, use them"
 	@echo "make format     let ruff rewrite what it can"
 	@echo "make clean      remove .venv and everything that was built"
@@ -41,7 +42,10 @@ lint: install
 	$(BIN)/mypy
 
 docs: install
-	$(BIN)/python docs/pages.py build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 wheel-check: install
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt build

@@ -1,40 +1,71 @@
-"""The pages are built, their links lead somewhere, their code runs, their commands exist."""
+"""The pages of docs/: their code runs, their commands exist, and what they show as printed is printed."""
 
 from __future__ import annotations
 
+import doctest
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
-sys.path.insert(0, str(DOCS))
+from tests.docs.conftest import ROOT
 
-import names  # noqa: E402
-import pages  # noqa: E402
-
-GUIDES = (
-    "tour", "in-your-model", "your-machine", "your-task", "heads", "certificates", "when-not", "performance", "results",
-    "report", "index", "first-ten-minutes",
-)  # fmt: skip
-PAGES = [DOCS / f"{name}.md" for name in GUIDES]
-COMMANDS = sorted(
-    {command for page in DOCS.rglob("*.md") for command in re.findall(r"`detent ([a-z]+)", page.read_text())}
-)
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def code(page: Path) -> str:
-    return "\n".join(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL))
+def blocks(page: Path, *languages: str) -> list[str]:
+    """The fenced code of a page in these languages."""
+    return [text for language, text in FENCE.findall(page.read_text(encoding="utf-8")) if language in languages]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if code(page)], ids=lambda page: page.stem)
-def test_the_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def scripts(page: Path) -> str:
+    """The Python blocks that are not interpreter sessions, as one program."""
+    return "\n".join(block for block in blocks(page, "python") if not block.startswith(">>>"))
+
+
+def doctest_failures(page: Path) -> str:
+    """Where the interpreter sessions of a page give something else than it says."""
+    text = re.sub(r"^```.*$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    failures: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    test = doctest.DocTestParser().get_doctest(text, {"__name__": "page"}, page.name, str(page), 0)
+    assert test.examples
+    runner.run(test, out=failures.append)
+    return "".join(failures)
+
+
+SCRIPTS = [page for page in PAGES if scripts(page)]
+SESSIONS = [page for page in PAGES if ">>> " in page.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("page", SCRIPTS, ids=lambda page: page.stem)
+def test_scripts_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    exec(compile(code(page), str(page), "exec"), {"__name__": "page"})
+    exec(compile(scripts(page), str(page), "exec"), {"__name__": "page"})
 
 
-@pytest.mark.parametrize("verb", COMMANDS)
+@pytest.mark.parametrize("page", SESSIONS, ids=lambda page: page.stem)
+def test_sessions_of_a_page_give_what_it_says(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert doctest_failures(page) == ""
+
+
+def test_a_session_that_gives_something_else_is_caught(tmp_path: Path) -> None:
+    (tmp_path / "wrong.md").write_text("# Sums\n\n```python\n>>> 2 + 2\n5\n```\n")
+    assert "Expected:\n    5\nGot:\n    4" in doctest_failures(tmp_path / "wrong.md")
+
+
+def test_every_block_of_python_is_executed() -> None:
+    """No page uses a language name that the tests above pass over."""
+    languages = {language for page in PAGES for language, _ in FENCE.findall(page.read_text(encoding="utf-8"))}
+    assert languages <= {"python", "console", "sh"}
+
+
+@pytest.mark.parametrize(
+    "verb", sorted({verb for page in PAGES for verb in re.findall(r"[`$] ?detent ([a-z]+)", page.read_text("utf-8"))})
+)
 def test_every_verb_named_exists(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     from detent.cli._app import run
 
@@ -42,87 +73,35 @@ def test_every_verb_named_exists(verb: str, capsys: pytest.CaptureFixture[str]) 
     capsys.readouterr()
 
 
-def test_every_page_is_built_and_every_link_leads_somewhere(tmp_path: Path) -> None:
-    built = pages.build(tmp_path)
-    made = {str(path.relative_to(tmp_path)) for path in built}
-    assert {f"docs/{path.stem}.html" for path in PAGES} <= made
-    for page in built:
-        for link in re.findall(r'(?:href|src)="([^"#]+)', page.read_text()):
-            if not re.match("[a-z]+:", link):
-                assert (page.parent / link).is_file(), (page, link)
+@pytest.mark.parametrize(
+    "module",
+    sorted({name for page in PAGES for name in re.findall(r"`python -m ([a-z_.]+)", page.read_text("utf-8"))}),
+)
+def test_every_module_named_exists(module: str) -> None:
+    path = ROOT / module.replace(".", "/")
+    assert path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
 
 
-def test_a_dead_link_ends_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "ROOT", tmp_path)
-    (tmp_path / "page.md").write_text("[here](there.md)")
-    with pytest.raises(pages.DeadLink, match=r"page.md: the link 'there.md' leads nowhere\."):
-        pages.pages(tmp_path / "page.md")
-
-
-def test_every_public_name_has_a_sentence() -> None:
-    from importlib import import_module
-
-    for room in names.ROOMS:
-        for name, value in names.offered(import_module(f"detent.{room}")):
-            assert names.is_documented(value), f"detent.{room}.{name}"
-
-
-def test_the_page_of_names_has_them_all() -> None:
-    from importlib import import_module
-
-    import detent
-
-    text = names.names_text()
-    for room in names.ROOMS:
-        entries = text.partition(f"\n## detent.{room}\n")[2].partition("\n## ")[0]
-        public = [name for name, _ in names.offered(import_module(f"detent.{room}"))]
-        assert re.findall(r"^### (\w+)$", entries, re.MULTILINE) == public
-    for name in detent.__all__:
-        assert f"[`detent.{name}`](#{name.lower()}): " in text
-        assert f"\n### {name}\n" in text
-
-
-def test_an_entry_reads_well() -> None:
-    text = names.names_text()
-    entry = text.partition("\n### NFSM\n")[2].partition("\n### ")[0]
-    assert "    *," in entry
-    assert "- `step`: " in entry
-    assert "Define the computation performed at every call." not in text
-    assert '    >>> task("s3").machine.n_states\n    6\n' in text
-
-
-def test_links_within_pages_lead_to_headings(tmp_path: Path) -> None:
-    wanted = 0
-    for page in pages.build(tmp_path):
-        content = page.read_text()
-        places = re.findall(r' id="([^"]+)"', content)
-        assert len(places) == len(set(places)), page
-        for link in re.findall(r'href="#([^"]+)"', content):
-            wanted += 1
-            assert link in places, (page, link)
-    assert wanted > 20
-
-
-@pytest.mark.parametrize("verb", ["check results/certificates/S3-42.json"])
+@pytest.mark.parametrize("command", ["check results/certificates/S3-42.json"])
 def test_what_a_page_shows_is_what_is_printed(
-    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from detent.cli._app import run
 
-    monkeypatch.chdir(DOCS.parent)
-    assert run(verb.split()) == 0
-    assert f"```console\n$ detent {verb}\n{capsys.readouterr().out}```" in (DOCS / "certificates.md").read_text()
+    monkeypatch.chdir(ROOT)
+    assert run(command.split()) == 0
+    assert f"```console\n$ detent {command}\n{capsys.readouterr().out}```" in (DOCS / "certificates.md").read_text()
 
 
-def test_every_file_of_results_is_told_of() -> None:
+def test_every_file_of_results_is_listed() -> None:
     text = (DOCS / "results.md").read_text()
-    rows = [path.name for path in (DOCS.parent / "results").iterdir() if not path.name.startswith(".")]
+    rows = [path.name for path in (ROOT / "results").iterdir() if not path.name.startswith(".")]
     assert [name for name in rows if f"`results/{name}" not in text] == []
     assert [name for name in re.findall(r"`results/([\w.]+)", text) if name not in rows] == []
 
 
-def test_the_record_is_of_this_session() -> None:
-    import record
+def test_the_recorded_session_is_that_of_record_py() -> None:
+    from docs import record
 
     page = (DOCS / "first-ten-minutes.md").read_text()
     assert re.findall(r"^\$ (.+)$", page, re.MULTILINE) == [command for _, command in record.SESSION]

@@ -61,7 +61,7 @@ def certify(
 
 def _of_run(folder: Path, against: str | None) -> tuple[Verdict, Certificate | None]:
     from detent.train.certifying import certificate_of
-    from detent.train.run_dir import judge
+    from detent.train.run import judge
 
     model, found, verdict, title = judge(folder, against)
     return verdict, certificate_of(model, found, verdict, title=title) if verdict else None

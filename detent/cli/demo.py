@@ -113,10 +113,11 @@ def _reports(out: Path, found: dict[str, dict[str, Any]]) -> Path:
     """The reports of both; that of the NFSM has both sweeps."""
     from detent import records
     from detent.report import write_report
+    from detent.train.run_dir import RunDir
 
     for name, shown in {"mamba": ["mamba"], "nfsm": [*found]}.items():
         rows = "".join(json.dumps(found[one]) + "\n" for one in shown)
-        records.write_atomically(out / name / "sweeps.jsonl", rows)
+        records.write_atomically(RunDir(out / name).sweeps_path, rows)
         report = write_report(out / name)
     return report
 

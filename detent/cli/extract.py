@@ -30,8 +30,8 @@ def extract(
         detent extract runs/S3-42-default -o s3.json
         detent extract runs/S3-42-default -o s3.c && cc -O2 s3.c -o s3
     """
-    from detent.train.config import Plan
-    from detent.train.run_dir import CONFIG, read_out, task_of
+    from detent.train.run import read_out
+    from detent.train.run_dir import RunDir
 
     if output.suffix.lower() not in (*MACHINES, *PROGRAMS):
         raise unknown("ending", output.suffix or str(output), (*MACHINES, *PROGRAMS))
@@ -47,5 +47,5 @@ def extract(
             "symbols": list(machine.symbols), "weights": found.weights,
         })  # fmt: skip
     else:
-        registers = {part.name: part.of_state for part in task_of(run, Plan.load(run / CONFIG)).registers}
+        registers = {part.name: part.of_state for part in RunDir(run).task().registers}
         print(found.describe(registers), f"{machine.n_states} states: {output}", sep="\n")

@@ -51,6 +51,7 @@ def sweep(
     from detent import records
     from detent.evaluate.sweep_run import sweep_run
     from detent.report import write_report
+    from detent.train.run_dir import RunDir
 
     try:
         with _progress() as shown:
@@ -60,7 +61,7 @@ def sweep(
             )  # fmt: skip
     except KeyboardInterrupt:
         raise Stopped(f"interrupted; the sweep of {run} is gone on with when the command is repeated.") from None
-    records.append(rows or run / "sweeps.jsonl", row)
+    records.append(rows or RunDir(run).sweeps_path, row)
     report = write_report(run) if rows is None else None
     if as_json:
         print_json(row if report is None else {**row, "report": str(report)})

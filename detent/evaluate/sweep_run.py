@@ -8,12 +8,10 @@ its answers, the others by whole words.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from detent import records
-from detent.errors import BrokenFile
 from detent.evaluate.accuracy import BASELINE_THRESHOLD, NFSM_THRESHOLD, AccuracyThreshold
 from detent.evaluate.length_sweep import MAX_LENGTH, LengthSweep, Progress, sweep_questions, sweep_words
 from detent.evaluate.predictors import NetworkPredictor, SequencePredictor, TablePredictor
@@ -22,7 +20,8 @@ from detent.records import Row
 from detent.tasks import Task
 from detent.tasks import task as get_task
 from detent.train import baselines
-from detent.train import run_dir as folder
+from detent.train import run as folder
+from detent.train.run_dir import RunDir
 
 TABLES, NETWORK = "tables", "network"
 
@@ -61,20 +60,15 @@ def load_run(run: Path, format: str = "float32", exact_forward: bool = False) ->
 
 
 def cell_of(run: Path) -> str:
-    """The name of the cell in a run's config."""
-    try:
-        return str(json.loads((run / baselines.CONFIG).read_text(encoding="utf-8")).get("cell", "nfsm"))
-    except OSError:
-        raise BrokenFile(run, f"this is not the folder of a run: it has no {baselines.CONFIG}") from None
-    except (ValueError, AttributeError) as error:
-        raise BrokenFile(run / baselines.CONFIG, f"this is not the plan of a run ({error})") from None
+    """Which cell the run of a folder has."""
+    return str(RunDir(run).config().get("cell", "nfsm"))
 
 
 def _load_nfsm(run: Path, format: str, exact_forward: bool) -> EvaluatedRun:
     plan, model = folder.load(run)
     task = folder.task_of(run, plan)
     asks = task.question is not None
-    certified = (run / folder.CERTIFICATE).exists()
+    certified = RunDir(run).certificate_path.exists()
     predictor: SequencePredictor
     if exact_forward or format != "float32":
         predictor, path = NetworkPredictor(model, format, answers=asks), NETWORK

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,11 @@ import numpy as np
 from detent import records
 from detent.automata import Mealy, Moore
 from detent.certify import Report, Verdict, certify
-from detent.certify.certificate import read_content
 from detent.certify.check import check
-from detent.errors import BrokenFile, DetentError
-from detent.runtime import Machine, load
-from detent.tasks import Task, task
-
-CONFIG, HISTORY, MACHINE, CERTIFICATE = "config.json", "history.jsonl", "machine.json", "certificate.json"
-TARGET, SWEEP = "target.json", "sweeps.jsonl"
+from detent.errors import DetentError
+from detent.runtime import Machine
+from detent.tasks import Task
+from detent.train.run_dir import RunDir
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,14 +36,12 @@ class Told:
 
     @classmethod
     def of(cls, folder: Path) -> Told:
-        if not (folder / CONFIG).is_file():
-            raise BrokenFile(folder, f"this is not the folder of a run: there is no {CONFIG} in it.")
-        config = _config(folder / CONFIG)
-        certificate = _certificate(folder / CERTIFICATE)
+        run = RunDir(folder)
+        config, certificate = run.config(), run.certificate()
         return cls(
-            folder=folder, config=config, task=_task(folder, config["task"]), history=_rows(folder / HISTORY),
-            machine=load(folder / MACHINE) if (folder / MACHINE).is_file() else None, certificate=certificate,
-            checked=None if certificate is None else check(certificate), sweep=_rows(folder / SWEEP),
+            folder=folder, config=config, task=_task(run), history=run.history(),
+            machine=run.machine(), certificate=certificate,
+            checked=None if certificate is None else check(certificate), sweep=run.sweeps(),
         )  # fmt: skip
 
     @property
@@ -75,32 +69,11 @@ class Told:
             return None
 
 
-def _config(path: Path) -> dict[str, Any]:
+def _task(run: RunDir) -> Task | None:
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BrokenFile(path, f"it cannot be read: {error.strerror}.") from None
-    except ValueError as error:
-        raise BrokenFile(path, f"this is not the plan of a run ({error}).") from None
-    if not isinstance(config, dict) or not isinstance(config.get("task"), str):
-        raise BrokenFile(path, "this is not the plan of a run (it names no task).")
-    return config
-
-
-def _task(folder: Path, name: str) -> Task | None:
-    """A machine of one's own is kept in the folder, wherever its file has gone."""
-    try:
-        return replace(task(folder / TARGET), name=Path(name).stem) if (folder / TARGET).is_file() else task(name)
+        return run.task()
     except DetentError:
         return None
-
-
-def _rows(path: Path) -> list[records.Row]:
-    return list(records.read(path)) if path.is_file() else []
-
-
-def _certificate(path: Path) -> dict[str, Any] | None:
-    return read_content(path) if path.is_file() else None
 
 
 def _target(told: dict[str, Any], symbols: list[str]) -> Moore | Mealy:

@@ -9,15 +9,15 @@ from detent.report import sections
 from detent.report.data import Told
 from detent.report.html import Html, alone, element, joined
 from detent.report.sections import trained, usage
+from detent.train.run_dir import RunDir
 
-REPORT = "report.html"
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """What the page may load: nothing but what is in it."""
 
 
 def write_report(folder: str | Path, path: str | Path | None = None) -> Path:
     """Write the report of the run in a folder, as report.html there if nothing else is said; where it is."""
-    written = Path(folder) / REPORT if path is None else Path(path)
+    written = RunDir(folder).report_path if path is None else Path(path)
     write_atomically(written, page_of(Path(folder)))
     return written
 

@@ -12,11 +12,12 @@ import numpy as np
 from detent.automata import Mealy, Moore
 from detent.errors import InvalidConfig
 from detent.report.charts import is_sweep, learning, lengths
-from detent.report.data import CERTIFICATE, MACHINE, Told
+from detent.report.data import Told
 from detent.report.drawing import drawing, in_words_of, same_steps
 from detent.report.html import Html, element, joined
 from detent.report.sentences import claim, heads_of, listed, refusal, sentences
 from detent.report.tables import head_tables, plain_tables
+from detent.train.run_dir import CERTIFICATE, MACHINE
 
 # -- What was trained, and how, as a list of names and values.
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from detent import records
 from detent.automata import Mealy, Moore
 from detent.errors import InvalidConfig
 from detent.tasks import Task
@@ -22,7 +21,8 @@ from detent.train.checkpointer import EVERY, Keeper
 from detent.train.config import Plan
 from detent.train.induce import Run, learn
 from detent.train.loop import Row, Watcher
-from detent.train.run_dir import CHECKPOINT, HISTORY, finish, finished, history_of, prepare, withdraw
+from detent.train.run import finish, finished
+from detent.train.run_dir import RunDir
 from detent.train.stack_pretraining import fitted
 
 
@@ -45,21 +45,22 @@ def train(
     if out is None:
         return learn(plan, watch, task=task)
     folder = Path(out)
-    prepare(folder, plan, task)
+    run_dir = RunDir(folder)
+    run_dir.claim(asdict(plan), task)
     over = finished(folder)
     if over is not None:
         return over
-    keeper = Keeper(folder / CHECKPOINT, every=keep_every)
+    keeper = Keeper(run_dir.checkpoint_path, every=keep_every)
 
     def note(row: Row) -> None:
-        records.append(folder / HISTORY, row)
+        run_dir.append_history(row)
         if watch is not None:
             watch(row)
 
     try:
-        run = learn(plan, note, task=task, keeper=keeper, history=history_of(folder, keeper.rows))
+        run = learn(plan, note, task=task, keeper=keeper, history=run_dir.truncate_history(keeper.rows))
     except InvalidConfig:  # a plan that cannot be followed does not keep the folder from one that can
-        withdraw(folder)
+        run_dir.withdraw()
         raise
     finish(folder, run)
     return run

@@ -32,7 +32,8 @@ from detent.train.baseline_config import BaselinePlan as BaselinePlan
 from detent.train.build import cell_network as network
 from detent.train.loop import patience
 from detent.train.phases import Tracking
-from detent.train.run_dir import CHECKPOINT, CONFIG, HISTORY, WEIGHTS, history_of, refuse_foreign, told
+from detent.train.run import told
+from detent.train.run_dir import CHECKPOINT, CONFIG, HISTORY, WEIGHTS, RunDir
 from detent.train.settings import Settings
 
 GOOD, LEARNED = 0.99, 0.9
@@ -171,7 +172,7 @@ class _Kept:
         kept = cls(**checkpoint.load(folder / CHECKPOINT, phase.model, phase.optimizer, phase.generator))
         phase.steps, phase.reached = kept.steps, kept.reached
         if (folder / HISTORY).exists():
-            history_of(folder, sum(row["step"] <= kept.steps for row in records.read(folder / HISTORY)))
+            RunDir(folder).truncate_history(sum(row["step"] <= kept.steps for row in records.read(folder / HISTORY)))
         return kept
 
 
@@ -181,7 +182,7 @@ def _claim(folder: Path, plan: BaselinePlan) -> None:
         if BaselinePlan.load(folder / CONFIG) != plan:
             raise InvalidConfig(f"{folder} holds a run with another plan; name another folder, or remove it.")
         return
-    refuse_foreign(folder)
+    RunDir(folder).refuse_foreign()
     folder.mkdir(parents=True, exist_ok=True)
     plan.save(folder / CONFIG)
 

@@ -29,13 +29,11 @@ from detent.train.config import Plan
 from detent.train.loop import Best, Row, Watcher, one_thread, take
 from detent.train.phases import Anchored, Tracking
 from detent.train.pretraining import Anchor, OutputAnchor
+from detent.train.run_dir import BEST
 from detent.train.stack_pretraining import fitted, teach
 from detent.train.state_codes import Codes, find_codes, observe
 
 # -- Learn a task: find or take codes, teach them, release the network, read its machine out and compare it.
-
-BEST = "best.safetensors"
-"""Beside a checkpoint: the weights of the paper's arm that did best so far."""
 
 
 @dataclass

@@ -1,176 +1,187 @@
-"""A run as a folder: its plan, weights, history, and the machine that was read out of it.
+"""The folder of a training run. `RunDir` alone knows the names of its files, and it does not import torch.
 
-config.json  model.safetensors  history.jsonl  machine.json  certificate.json, if it is certified;
-target.json, where the task is no known one but a machine of one's own; and while it goes on checkpoint.safetensors.
+config.json             how the run was trained: a `TrainConfig`
+target.json             the target machine, where the task is not one of the registry
+history.jsonl           one row per check
+checkpoint.safetensors  while the run is unfinished: what resuming needs; best.safetensors: the best weights so far
+model.safetensors       the trained weights; written last, so a folder that has them is a finished run
+machine.json            the machine extracted from an NFSM
+certificate.json        where the machine is certified
+sweeps.jsonl            rows of length sweeps
+report.html             all of it on one page
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import asdict, replace
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file
-from safetensors.torch import save as to_bytes
+from typing import TYPE_CHECKING, Any
 
 from detent import records
-from detent.automata import read_machine, write_machine
-from detent.certify import Certificate, Verdict, certify
+from detent.automata import Mealy, Moore, read_machine, write_machine
+from detent.certify.certificate import read_content
 from detent.errors import BrokenFile, InvalidConfig
-from detent.extract import Extracted
-from detent.extract.extract import standalone
-from detent.nn import Backbone
-from detent.runtime import Machine
+from detent.records import Row
+from detent.runtime import Machine, load
 from detent.tasks import Task
 from detent.tasks import task as get_task
 from detent.tasks.registry import by_name
-from detent.train.build import judged, network
-from detent.train.config import Plan
-from detent.train.free_text import text_machine
-from detent.train.induce import BEST, Run
-from detent.train.loop import Row
 
-CONFIG, WEIGHTS, HISTORY = "config.json", "model.safetensors", "history.jsonl"
-MACHINE, CERTIFICATE, TARGET = "machine.json", "certificate.json", "target.json"
-CHECKPOINT = "checkpoint.safetensors"
+if TYPE_CHECKING:
+    from detent.certify import Certificate
 
-
-def prepare(folder: Path, plan: Plan, task: Task) -> None:
-    """Make the folder and write the plan, or see that it is the plan that stands there; another one is refused."""
-    refuse_foreign(folder)
-    if (folder / CONFIG).exists():
-        _same(folder, plan, task)
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    known = by_name(plan.task)
-    if known is None or known.machine != task.machine:
-        write_machine(task.machine, folder / TARGET)
-    plan.save(folder / CONFIG)
+CONFIG, TARGET, HISTORY = "config.json", "target.json", "history.jsonl"
+CHECKPOINT, BEST = "checkpoint.safetensors", "best.safetensors"
+WEIGHTS, MACHINE, CERTIFICATE = "model.safetensors", "machine.json", "certificate.json"
+SWEEPS, REPORT = "sweeps.jsonl", "report.html"
 
 
-def refuse_foreign(folder: Path) -> None:
-    """Refuse what holds something else than a run; a folder that is new or empty will do."""
-    if (folder / CONFIG).exists():
-        return
-    if folder.is_file() or (folder.is_dir() and any(not path.name.startswith(".") for path in folder.iterdir())):
-        raise InvalidConfig(f"{folder} holds something else than a run; name another folder.")
+class RunDir:
+    """One run on disk.
 
+    >>> RunDir("runs/S3-42").certificate_path.name
+    'certificate.json'
+    """
 
-def withdraw(folder: Path) -> None:
-    """Give the folder up, if nothing was learned in it yet."""
-    if not any((folder / name).exists() for name in (WEIGHTS, CHECKPOINT)) and not history_of(folder, 1):
-        for name in (CONFIG, TARGET, HISTORY):
-            (folder / name).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            folder.rmdir()
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.config_path = self.path / CONFIG
+        self.target_path = self.path / TARGET
+        self.history_path = self.path / HISTORY
+        self.checkpoint_path = self.path / CHECKPOINT
+        self.best_path = self.path / BEST
+        self.weights_path = self.path / WEIGHTS
+        self.machine_path = self.path / MACHINE
+        self.certificate_path = self.path / CERTIFICATE
+        self.sweeps_path = self.path / SWEEPS
+        self.report_path = self.path / REPORT
 
+    def __repr__(self) -> str:
+        return f"RunDir({str(self.path)!r})"
 
-def _same(folder: Path, plan: Plan, task: Task) -> None:
-    """Refuse a folder with another plan, or with another target under the same name."""
-    kept, asked = asdict(Plan.load(folder / CONFIG)), asdict(plan)
-    other = [f"{name} {kept[name]}, not {asked[name]}" for name in asked if kept[name] != asked[name]]
-    if other:
-        raise InvalidConfig(f"{folder} holds a run already, with {'; '.join(other)}; name another folder with --out.")
-    if (folder / TARGET).exists() and read_machine(folder / TARGET) != task.machine:
-        raise InvalidConfig(f"{folder} holds a run already, and {plan.task} has changed since; name another folder.")
+    @classmethod
+    def find(cls, folder: str | os.PathLike[str], pattern: str = "*") -> Iterator[RunDir]:
+        """The runs directly below a folder, finished or not, by name; those whose name fits the pattern."""
+        return (cls(path.parent) for path in sorted(Path(folder).glob(f"{pattern}/{CONFIG}")))
 
+    @property
+    def exists(self) -> bool:
+        """Whether the folder holds a run."""
+        return self.config_path.is_file()
 
-def history_of(folder: Path, rows: int) -> list[Row]:
-    """The first rows of the history; what came after them is cut off, for it will come again."""
-    kept = list(records.read(folder / HISTORY))[:rows] if (folder / HISTORY).exists() else []
-    records.write_atomically(folder / HISTORY, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
-    return kept
+    @property
+    def finished(self) -> bool:
+        """Whether the run has ended."""
+        return self.weights_path.exists()
 
+    def claim(self, config: Mapping[str, Any], task: Task) -> None:
+        """Create the folder for this configuration, or see that it holds this very run; another one is refused."""
+        self.refuse_foreign()
+        if self.exists:
+            self._refuse_other(config, task)
+            return
+        self.path.mkdir(parents=True, exist_ok=True)
+        known = by_name(config["task"])
+        if known is None or known.machine != task.machine:
+            write_machine(task.machine, self.target_path)
+        records.write_atomically(self.config_path, json.dumps(config, indent=2) + "\n")
 
-def finish(folder: Path, run: Run) -> None:
-    """Write what the run ended with, its certificate if it has one, and drop what only served to go on."""
-    weights = {name: tensor.detach().contiguous() for name, tensor in run.model.state_dict().items()}
-    layers = run.extracted.layers
-    described = {
-        "heads": " ".join(",".join(map(str, layer.heads)) for layer in layers),
-        "start": " ".join(",".join(map(str, layer.start)) for layer in layers),
-        "weights": run.extracted.weights,
-        "came": json.dumps({"steps": run.steps, "restarts": run.restarts, "seconds": run.seconds}),
-    }
-    machine_of(run.plan, run.task, run.model, run.extracted).save(folder / MACHINE)
-    if run.certified:
-        run.certificate().write(folder / CERTIFICATE)
-    # last, because a folder with weights is a run that is over
-    records.write_atomically(folder / WEIGHTS, to_bytes(weights, described))
-    for name in (CHECKPOINT, BEST):
-        (folder / name).unlink(missing_ok=True)
+    def refuse_foreign(self) -> None:
+        """Refuse a folder with files that are not a run's; a new or an empty folder will do."""
+        path = self.path
+        if self.exists:
+            return
+        if path.is_file() or (path.is_dir() and any(not inside.name.startswith(".") for inside in path.iterdir())):
+            raise InvalidConfig(f"{path} holds something else than a run; name another folder.")
 
+    def _refuse_other(self, config: Mapping[str, Any], task: Task) -> None:
+        """Refuse a folder with another configuration, or with another target under the same name."""
+        kept, wanted = self.config(), json.loads(json.dumps(config))
+        other = [f"{name} {kept.get(name)}, not {wanted[name]}" for name in wanted if kept.get(name) != wanted[name]]
+        if other:
+            raise InvalidConfig(
+                f"{self.path} holds a run already, with {'; '.join(other)}; name another folder with --out."
+            )
+        if self.target_path.exists() and read_machine(self.target_path) != task.machine:
+            raise InvalidConfig(
+                f"{self.path} holds a run already, and {wanted['task']} has changed since; name another folder."
+            )
 
-def finished(folder: Path) -> Run | None:
-    """The run of a folder, if it is over."""
-    if not (folder / WEIGHTS).exists():
-        return None
-    plan, model = load(folder)
-    task = task_of(folder, plan)
-    found, verdict = judged(model, task)
-    with safe_open(folder / WEIGHTS, framework="pt") as file:
-        came = json.loads((file.metadata() or {}).get("came", "{}"))
-    run = Run(plan, task, model, found, verdict, came.get("steps", 0), came.get("restarts", 0),
-              came.get("seconds", 0.0), list(records.read(folder / HISTORY)))  # fmt: skip
-    if run.certified and (folder / CERTIFICATE).exists():
-        run._certificate = Certificate.read(folder / CERTIFICATE)
-    return run
+    def withdraw(self) -> None:
+        """Remove the run, if nothing was learned in it yet."""
+        if not (self.weights_path.exists() or self.checkpoint_path.exists()) and not self.history():
+            for path in (self.config_path, self.target_path, self.history_path):
+                path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self.path.rmdir()
 
+    def finish(self) -> None:
+        """Remove what only an unfinished run needs."""
+        for path in (self.checkpoint_path, self.best_path):
+            path.unlink(missing_ok=True)
 
-def load(folder: Path) -> tuple[Plan, Backbone]:
-    """(the plan, the trained model in evaluation mode)."""
-    plan = Plan.load(folder / CONFIG)
-    try:
-        with safe_open(folder / WEIGHTS, framework="pt") as file:
-            described = file.metadata() or {}
-        heads, starts = (
-            [[int(k) for k in layer.split(",")] for layer in described[name].split(" ")] for name in ("heads", "start")
-        )
-        model = network(
-            task_of(folder, plan), heads, starts, width=plan.width, dropout=plan.dropout, temperature=plan.temperature
-        )
-        model.load_state_dict(load_file(folder / WEIGHTS))
-    except (SafetensorError, OSError, RuntimeError, KeyError, ValueError) as error:
-        raise BrokenFile(folder / WEIGHTS, f"these are not the weights of this run ({told(error)})") from None
-    return plan, model.eval()
+    def config(self) -> dict[str, Any]:
+        """The configuration as JSON holds it."""
+        if not self.exists:
+            raise BrokenFile(self.path, f"this is not the folder of a run: there is no {CONFIG} in it.")
+        try:
+            config = json.loads(self.config_path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise BrokenFile(self.config_path, f"it cannot be read: {error.strerror}.") from None
+        except ValueError as error:
+            raise BrokenFile(self.config_path, f"this is not the configuration of a run ({error}).") from None
+        if not isinstance(config, dict) or not isinstance(config.get("task"), str):
+            raise BrokenFile(self.config_path, "this is not the configuration of a run (it names no task).")
+        return config
 
+    def task(self) -> Task:
+        """The task of the run; its target is kept in the folder where it is no task of the registry."""
+        name = self.config()["task"]
+        if self.target_path.exists():
+            return replace(get_task(self.target_path), name=Path(name).stem)
+        return get_task(name)
 
-def told(error: Exception) -> str:
-    """The reason in an error of somebody else's, in one line."""
-    return " ".join(line.strip() for line in str(error).splitlines()[:2])
+    def target(self) -> Moore | Mealy:
+        """The machine that the run is compared with."""
+        return self.task().machine
 
+    def history(self) -> list[Row]:
+        """The rows of all checks so far."""
+        return list(records.read(self.history_path)) if self.history_path.exists() else []
 
-def task_of(folder: Path, plan: Plan) -> Task:
-    """The task of a run; the folder keeps a machine of one's own, wherever its file has gone."""
-    if (folder / TARGET).exists():
-        return plan.heard(replace(get_task(folder / TARGET), name=Path(plan.task).stem))
-    return plan.heard(get_task(plan.task))
+    def append_history(self, row: Row) -> None:
+        """Add the row of a check."""
+        records.append(self.history_path, row)
 
+    def truncate_history(self, rows: int) -> list[Row]:
+        """The first rows of the history; the others are cut off, because the resumed run will write them again."""
+        kept = self.history()[:rows]
+        records.write_atomically(self.history_path, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept))
+        return kept
 
-def judge(folder: Path, against: str | None = None) -> tuple[Backbone, Extracted, Verdict, str]:
-    """(the model of a run, the machine read out of it, whether it is the run's task or the one named, a title)."""
-    plan, model = load(folder)
-    task = task_of(folder, plan)
-    found, verdict = judged(model, task)
-    if against is not None:
-        verdict = certify(found, get_task(against).machine, labels=task.says)
-    return model, found, verdict, plan.title(task.name)
+    def machine(self) -> Machine | None:
+        """The extracted machine; None where there is none."""
+        return load(self.machine_path) if self.machine_path.is_file() else None
 
+    def certificate(self) -> dict[str, Any] | None:
+        """The content of the certificate; None where there is none."""
+        return read_content(self.certificate_path) if self.certificate_path.is_file() else None
 
-def read_out(folder: Path) -> tuple[Extracted, Machine]:
-    """(what is read out of the model of a run, the same as a machine that needs no model)."""
-    plan, model = load(folder)
-    task = task_of(folder, plan)
-    found, _ = judged(model, task)
-    return found, machine_of(plan, task, model, found)
+    def write_result(self, machine: Machine | None, certificate: Certificate | None) -> None:
+        """Write what was extracted and certified."""
+        if machine is not None:
+            machine.save(self.machine_path)
+        if certificate is not None:
+            certificate.write(self.certificate_path)
 
+    def sweeps(self) -> list[Row]:
+        """Rows of the length sweeps."""
+        return list(records.read(self.sweeps_path)) if self.sweeps_path.is_file() else []
 
-def machine_of(plan: Plan, task: Task, model: Backbone, found: Extracted) -> Machine:
-    """The machine without the model, with a word about where it comes from; of a task with a question it answers."""
-    about = {"task": task.name, "recipe": plan.arm, "seed": plan.seed}
-    if task.question is None:
-        return standalone(found, {**about, "labels": task.says})
-    answering, reads = text_machine(model, found)
-    return Machine.of(answering, about={"weights": found.weights, **about, "labels": "answers", "reads": reads})
+    def append_sweep(self, row: Row) -> None:
+        """Add the row of a length sweep."""
+        records.append(self.sweeps_path, row)

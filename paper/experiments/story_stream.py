@@ -18,7 +18,7 @@ from detent.nn import Backbone
 from detent.tasks import Task
 from detent.train.api import train
 from detent.train.build import judged
-from detent.train.run_dir import load, task_of
+from detent.train.run import load, task_of
 
 LENGTH = 52
 """Tokens: ten sentences and two extra dots, as many as a page is wide."""

@@ -15,7 +15,7 @@ import torch
 from detent import records
 from detent.evaluate.sweep_run import cell_of, sweep_run
 from detent.train.baselines import is_over
-from detent.train.run_dir import WEIGHTS
+from detent.train.run_dir import RunDir
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
     asked = parser.parse_args()
     torch.set_num_threads(1)
     done = {(row["folder"], row["batch"], row["max_length"]) for row in _rows(asked.rows)}
-    for run in sorted(path.parent for path in asked.runs.glob(f"{asked.only}/{WEIGHTS}")):
+    for run in (found.path for found in RunDir.find(asked.runs, asked.only) if found.finished):
         machine = cell_of(run) == "nfsm"
         longest = asked.max_length if machine else asked.baselines_max_length
         if (run.name, asked.batch, longest) in done or not (machine or is_over(run)):

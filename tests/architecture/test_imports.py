@@ -1,6 +1,7 @@
 """The import law: packages import only those below them, and a few doors stay shut because each protects a promise.
 
 - No torch in what a sceptic or an engineer without a GPU runs: `automata`, `learning`, `tasks`, `runtime`, `certify`.
+  Nor in `report`, which may import the three modules of `train` that need no torch, and no other.
 - `extract` never sees the target: it imports neither tasks, nor certificates, nor training.
 - `certify/check.py` imports nothing of detent: the file works alone.
 - `detent` imports nothing of `paper`, `benchmarks`, `tests` or `web`.
@@ -33,6 +34,9 @@ SHUT = {
     **{name: {"ops", "nn"} for name in NO_TORCH},
 }
 """Packages below that may not be imported all the same."""
+TORCH_FREE = {"detent.train.run_dir", "detent.train.recipes", "detent.train.config"}
+"""Modules without torch in packages with torch; packages without torch may import these of them, and no other."""
+WITH_TORCH = {"ops", "nn", "extract", "train", "evaluate", "cli"}
 OUTSIDE = {"paper", "benchmarks", "tests", "web", "docs", "examples"}
 ALONE = {Path("certify/check.py")}
 """Files that import nothing of detent."""
@@ -76,6 +80,7 @@ def violations(root: Path) -> list[str]:
             continue
         below = set(ORDER[: ORDER.index(package)]) - SHUT.get(package, set())
         dotted = ".".join(["detent", *inside.parts[:-1]])
+        alone = package in NO_TORCH or f"{dotted}.{inside.stem}" in TORCH_FREE
         for line, name in imported(ast.parse(path.read_text(encoding="utf-8")), dotted):
             top, _, rest = name.partition(".")
             other = rest.partition(".")[0]
@@ -87,7 +92,9 @@ def violations(root: Path) -> list[str]:
                 found.append(f"{inside}, line {line}: {package} may not import {other}")
             elif top == "detent" and other not in ORDER and package not in ("cli", "__main__"):
                 found.append(f"{inside}, line {line}: {package} may not import the front door")
-            elif top == "torch" and package in NO_TORCH:
+            elif alone and other in WITH_TORCH and ".".join(name.split(".")[:3]) not in TORCH_FREE:
+                found.append(f"{inside}, line {line}: {package} may not import {name}, which brings torch")
+            elif top in ("torch", "safetensors") and alone:
                 found.append(f"{inside}, line {line}: {package} works without torch")
             elif package in ONLY_STANDARD_LIBRARY and top not in STANDARD_LIBRARY | {"detent"}:
                 found.append(f"{inside}, line {line}: {package} needs nothing but the standard library")
@@ -130,6 +137,17 @@ def test_the_law_lists_every_package() -> None:
             "ops/bad.py, line 3: ops may not import nn",
         ),
         ("tasks/bad.py", "def late():\n    import torch", "tasks/bad.py, line 2: tasks works without torch"),
+        (
+            "report/bad.py",
+            "from detent.train import TrainConfig",
+            "report/bad.py, line 1: report may not import detent.train.TrainConfig, which brings torch",
+        ),
+        (
+            "train/config.py",
+            "from detent.nn import NFSM",
+            "train/config.py, line 1: train may not import detent.nn.NFSM, which brings torch",
+        ),
+        ("train/run_dir.py", "import torch", "train/run_dir.py, line 1: train works without torch"),
         ("records.py", "import numpy", "records.py, line 1: records needs nothing but the standard library"),
         ("errors.py", "from detent import records", "errors.py, line 1: errors may not import records"),
         ("attic/old.py", "", "attic/old.py: 'attic' is not a package of the import law"),
@@ -147,6 +165,8 @@ def test_what_is_allowed_is_no_violation(tmp_path: Path) -> None:
     root = tmp_path / "detent"
     (root / "tasks").mkdir(parents=True)
     (root / "__init__.py").write_text("import torch")
+    (root / "report").mkdir()
+    (root / "report" / "good.py").write_text("from detent.train.run_dir import RunDir")
     allowed = "import numpy\nfrom detent.automata import Moore\nfrom detent import errors\nfrom .grammar import spell"
     (root / "tasks" / "good.py").write_text(allowed)
     assert violations(root) == []

@@ -28,6 +28,14 @@ def test_a_light_room_brings_nothing_heavy(room: str) -> None:
     assert heavy_after(f"import detent.{room}") == set()
 
 
+@pytest.mark.parametrize(
+    "module", ["report.page", "report.data", "train", "train.run_dir", "learning.passive_learning", "certify.certify"]
+)
+def test_a_light_module_brings_nothing_heavy(module: str) -> None:
+    """The packages are lazy: the module that does the work is what must not need torch."""
+    assert heavy_after(f"import detent.{module}") == set()
+
+
 def test_the_front_door_brings_nothing_heavy() -> None:
     assert heavy_after("import detent; dir(detent); detent.__version__; detent.Moore; detent.task('S3')") == set()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from detent.train.build import judged
 from detent.train.build import network as machine_network
 from detent.train.config import Plan
 from detent.train.induce import Run
-from detent.train.run_dir import finish, prepare
+from detent.train.run import finish
+from detent.train.run_dir import RunDir
 
 S3 = task("S3")
 
@@ -22,7 +24,7 @@ S3 = task("S3")
 def test_sweep_run_fails_at_the_same_length_by_tables_and_by_network(tmp_path: Path) -> None:
     plan = Plan(task="S3", width=16, heads=(3, 2))
     model = machine_network(S3, ((3, 2),), width=16, generator=torch.Generator().manual_seed(0)).eval()
-    prepare(tmp_path / "run", plan, S3)
+    RunDir(tmp_path / "run").claim(asdict(plan), S3)
     finish(tmp_path / "run", Run(plan, S3, model, *judged(model, S3), 0, 0, 0.0, []))
     swept, row = sweep_run(tmp_path / "run", max_length=1 << 20, batch=8)
     exact, other = sweep_run(tmp_path / "run", max_length=1 << 20, batch=8, exact_forward=True)
@@ -34,8 +36,8 @@ def test_sweep_run_fails_at_the_same_length_by_tables_and_by_network(tmp_path: P
 
 
 def test_sweep_run_rejects_a_folder_without_a_run(tmp_path: Path) -> None:
-    with pytest.raises(BrokenFile, match=r"this is not the folder of a run: it has no config\.json"):
+    with pytest.raises(BrokenFile, match=r"this is not the folder of a run: there is no config\.json in it"):
         sweep_run(tmp_path)
     (tmp_path / "config.json").write_text("[]")
-    with pytest.raises(BrokenFile, match="this is not the plan of a run"):
+    with pytest.raises(BrokenFile, match="this is not the configuration of a run"):
         sweep_run(tmp_path)

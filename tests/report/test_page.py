@@ -165,10 +165,10 @@ def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(BrokenFile, match=r"this is not the folder of a run: there is no config.json in it\."):
         page_of(tmp_path)
     (tmp_path / "config.json").write_text("[]")
-    with pytest.raises(BrokenFile, match=r"this is not the plan of a run \(it names no task\)\."):
+    with pytest.raises(BrokenFile, match=r"this is not the configuration of a run \(it names no task\)\."):
         page_of(tmp_path)
     (tmp_path / "config.json").write_text('{"task": ')
-    with pytest.raises(BrokenFile, match=r"config.json: this is not the plan of a run"):
+    with pytest.raises(BrokenFile, match=r"config.json: this is not the configuration of a run"):
         page_of(tmp_path)
 
 

@@ -10,14 +10,14 @@ import torch
 
 from detent.report import page_of
 from detent.report.sections import steps, walk
-from detent.train.run_dir import read_out
+from detent.train.run import read_out
 
 TSO = Path(__file__).parents[2] / "results" / "certificates" / "TSO3-42.json"
 STORY = "alice has the key . bob has the ring . charlie has the coin . bob swaps with alice . who has the ring ?"
 
 
 def test_the_heads_stand_where_the_network_has_them(s3: Path) -> None:
-    from detent.train.run_dir import judge
+    from detent.train.run import judge
 
     model, found, _, _ = judge(s3, None)
     content = json.loads((s3 / "certificate.json").read_text())

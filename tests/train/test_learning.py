@@ -15,7 +15,7 @@ from detent.errors import BrokenFile, InvalidConfig, UnknownName
 from detent.tasks import task
 from detent.train import Plan, Settings, train
 from detent.train.induce import judged
-from detent.train.run_dir import load
+from detent.train.run import load
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -18,7 +18,7 @@ from detent.train import Anchoring, Plan, Run, Settings, train
 from detent.train.build import judged, network
 from detent.train.config import RELEASE
 from detent.train.free_text import tell, text_machine
-from detent.train.run_dir import load
+from detent.train.run import load
 from detent.train.stack_pretraining import fitted
 from paper.experiments.free_stories import learn_freely
 from paper.experiments.stories import report

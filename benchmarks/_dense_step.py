@@ -34,12 +34,12 @@ def dense_loss(
     layer, block = model.layers[0], model.layers[0].block
     assert isinstance(block, NFSM)
     B, L = tokens.shape
-    h = model.encoded(model.encoder(model.embedding(tokens)))
-    u = linear(layer.before(h), block.weight, block.bias) / block.config.temperature  # type: ignore[operator]
+    h = model.encoder_norm(model.encoder(model.embedding(tokens)))
+    u = linear(layer.norm1(h), block.weight, block.bias) / block.config.temperature  # type: ignore[operator]
     states, used = _run(block, u, noise_of(B, L, u.shape[-1]).to(u.dtype))
-    h = h + block.projection(torch.cat([at @ value for at, value in zip(states, _values(block), strict=True)], dim=-1))
-    h = h + layer.mlp(layer.after(h))  # type: ignore[operator]
-    logits = model.readout(model.decoder(model.final(h)))
+    h = h + block.out_proj(torch.cat([at @ value for at, value in zip(states, _values(block), strict=True)], dim=-1))
+    h = h + layer.mlp(layer.norm2(h))  # type: ignore[operator]
+    logits = model.readout(model.decoder(model.final_norm(h)))
 
     wrong = logits.detach().argmax(-1) != labels
     first = torch.where(wrong.any(dim=1), wrong.int().argmax(dim=1), L)
@@ -56,7 +56,7 @@ def _run(block: NFSM, u: Tensor, noise: Tensor) -> tuple[list[Tensor], list[Tens
     B, L, _ = u.shape
     places = accumulate((d * d for d in block.heads), initial=0)
     states, used = [], []
-    for d, at, start in zip(block.heads, places, block.home, strict=False):
+    for d, at, start in zip(block.heads, places, block.config.initial_state, strict=False):
         columns = u[..., at : at + d * d].view(B, L, d, d)
         scores = columns + noise[..., at : at + d * d].view(B, L, d, d)
         soft = softmax(scores, dim=-1)

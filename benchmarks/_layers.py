@@ -52,7 +52,7 @@ class Loop(nn.Module):
         for move in (hard + (soft - soft.detach())).unbind(1):
             h = torch.bmm(h[:, None], move)[:, 0]
             states.append(h)
-        return layer.projection(torch.stack(states, dim=1) @ layer.values), h.argmax(-1, keepdim=True)
+        return layer.out_proj(torch.stack(states, dim=1) @ layer.values), h.argmax(-1, keepdim=True)
 
 
 def inputs(length: int, batch: int = B) -> Tensor:

@@ -23,7 +23,7 @@ from benchmarks._dense_step import dense_loss
 from benchmarks._memory import peak_bytes
 from benchmarks.harness import Method, Report, Target, Unequal
 from detent.nn import NFSM, Backbone
-from detent.nn.losses import reach
+from detent.nn.losses import mask_length
 from detent.ops.gumbel import gumbel
 from detent.tasks import Task
 from detent.tasks import task as get_task
@@ -116,7 +116,7 @@ class Stepper:
         self._begin(fused=True)
         masks = torch.from_numpy(self.generator.integers(self.settings.masks, size=self.words[0].shape))
         step = quick.Step(self.model, *self.words, self.settings, masks, self.settings.masks)
-        walk = step.walk(SEED, reach(self.settings.mask_rate))
+        walk = step.walk(SEED, mask_length(self.settings.mask_rate))
         step.backward(walk, self.settings.exploration)
         self.first, self.rows = walk.first, len(step.rows.read)
         self._end()

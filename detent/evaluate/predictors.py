@@ -78,7 +78,7 @@ class NetworkPredictor:
         hidden, predictions = None if state is None else self._to_tensors(state), []
         for piece in tokens.split(self._piece_length(len(tokens)), dim=1):
             h, hidden = self.model.hidden(piece, hidden)
-            predictions.append((self.model.answer(h) if self.answers else self.model.label(h)).argmax(-1))
+            predictions.append((self.model.answer_logits(h) if self.answers else self.model.label_logits(h)).argmax(-1))
         assert hidden is not None
         return torch.cat(predictions, dim=1).numpy(), self._to_arrays(hidden)
 
@@ -92,7 +92,7 @@ class NetworkPredictor:
 
     def _to_tensors(self, state: PredictorState) -> State:
         parts = iter([self._to_tensor(torch.from_numpy(part)) for part in state])
-        convolved = self.model.reach > 1
+        convolved = self.model.kernel_size > 1
         return [(next(parts) if convolved else None, next(parts)) for _ in self.model.layers]
 
     def _to_tensor(self, part: Tensor) -> Tensor:

@@ -22,7 +22,7 @@ from torch import Tensor
 from detent._types import Floats, Ints
 from detent.errors import InvalidInput, unknown
 from detent.nn import NFSM, Backbone
-from detent.nn.backbone import Layer
+from detent.nn.backbone import BackboneLayer
 
 # -- Which entry of a column of logits is the largest, by how much, and which comes next.
 
@@ -174,11 +174,11 @@ class Evaluated:
                     f"tables can be read from NFSM blocks; layer {place} holds a {type(layer.block).__name__}."
                 )
         self.model = deepcopy(model).to("cpu", FORMATS[format]).eval()
-        self.layers: list[Layer] = list(self.model.layers)  # type: ignore[arg-type]
+        self.layers: list[BackboneLayer] = list(self.model.layers)  # type: ignore[arg-type]
         self.blocks: list[NFSM] = [layer.block for layer in self.layers]  # type: ignore[misc]
-        self.symbols, self.reach = symbols, model.reach
+        self.symbols, self.reach = symbols, model.kernel_size
         self.heads = tuple(block.heads for block in self.blocks)
-        self.home = tuple(block.home for block in self.blocks)
+        self.home = tuple(block.config.initial_state for block in self.blocks)
         self.streams = [Growing(model.width, np.dtype(format)) for _ in self.blocks]
         with torch.no_grad():
             self.streams[0].append(self.model.encode(torch.arange(symbols)).numpy())
@@ -199,7 +199,7 @@ class Evaluated:
 
     @torch.no_grad()
     def read_out(self, inputs: Ints) -> Iterator[tuple[Choices, Choices | None]]:
-        reply = self.model.reply
+        reply = self.model.answer_head
         for some in _batches(inputs, self.model.labels):
             seen = self.model.decode(self.above(len(self.blocks) - 1, some))
             said = Choices.among(self.model.readout(seen).numpy(), "the logits of the labels")
@@ -209,17 +209,17 @@ class Evaluated:
         """The residual stream above a layer (R m) after the step that leads to these indices."""
         rows, block = _long(inputs), self.blocks[layer]
         words = block.values[rows[:, 1:] + torch.tensor(offsets(block.heads))].flatten(1)
-        return self.layers[layer].mix(self._stream(layer, rows[:, 0]) + block.projection(words))
+        return self.layers[layer].feed_forward(self._stream(layer, rows[:, 0]) + block.out_proj(words))
 
     def read(self, layer: int, windows: Ints) -> Tensor:
         """What the block of a layer reads (R m)."""
         rows, part = _long(windows), self.layers[layer]
         newest = self._stream(layer, rows[:, -1:])
-        if part.convolution is None:
-            return part.read(newest)[0][:, 0]
+        if part.conv is None:
+            return part.block_input(newest)[0][:, 0]
         # before the word began, a convolution holds zeros
-        last = part.before(self._stream(layer, rows[:, :-1])) * (rows[:, :-1, None] >= 0)
-        return part.read(newest, last)[0][:, 0]
+        last = part.norm1(self._stream(layer, rows[:, :-1])) * (rows[:, :-1, None] >= 0)
+        return part.block_input(newest, last)[0][:, 0]
 
     def _tables(self, layer: int, windows: Ints) -> Choices:
         chosen = [

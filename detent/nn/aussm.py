@@ -34,29 +34,29 @@ class AUSSM(Gated):
 
     def build(self) -> None:
         channels, states = self.config.channels, self.config.states
-        self.turn = nn.Linear(channels, channels * states, bias=False)
-        self.write = nn.Parameter(torch.empty(states, 2))
-        self.speak = nn.Parameter(torch.empty(states, 2))
+        self.phase_proj = nn.Linear(channels, channels * states, bias=False)
+        self.B = nn.Parameter(torch.empty(states, 2))
+        self.C = nn.Parameter(torch.empty(states, 2))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """B and C complex normal with mean square modulus 1 and 1 / n; linear maps as in the NFSM."""
         super().reset_parameters(generator)
-        fan_in_(self.turn, generator)
-        nn.init.normal_(self.write, 0.0, 0.5**0.5, generator=generator)
-        nn.init.normal_(self.speak, 0.0, (0.5 / self.config.states) ** 0.5, generator=generator)
+        fan_in_(self.phase_proj, generator)
+        nn.init.normal_(self.B, 0.0, 0.5**0.5, generator=generator)
+        nn.init.normal_(self.C, 0.0, (0.5 / self.config.states) ** 0.5, generator=generator)
 
     def initial_state(self, batch: int) -> Tensor:
         """B d n 2, zeros; the last dimension is (Re, Im)."""
-        return self.write.new_zeros(batch, self.config.channels, self.config.states, 2)
+        return self.B.new_zeros(batch, self.config.channels, self.config.states, 2)
 
     def advance(self, streams: Streams, h: Tensor) -> Tensor:
         delta, u, _ = streams
-        phase = self.turn(u).unflatten(-1, h.shape[1:3])
+        phase = self.phase_proj(u).unflatten(-1, h.shape[1:3])
         rotation = torch.stack([phase.cos(), phase.sin()], dim=-1)
-        return paired_product(rotation, h) + (delta * u)[..., None, None] * self.write
+        return paired_product(rotation, h) + (delta * u)[..., None, None] * self.B
 
     def read(self, streams: Streams, h: Tensor) -> Tensor:
-        return paired_product(self.speak, h)[..., 0].sum(-1)
+        return paired_product(self.C, h)[..., 0].sum(-1)
 
     def scan(
         self, streams: Streams, h: Tensor, taken: Tensor | None, resets: Tensor | None
@@ -64,12 +64,13 @@ class AUSSM(Gated):
         delta, u, _ = streams
         if taken is not None:  # without input there is no phase and nothing is added
             delta, u = (torch.where(taken[..., None], x, 0) for x in (delta, u))
-        shared = [self.turn.weight, self.write, self.speak]
+        shared = [self.phase_proj.weight, self.B, self.C]
         return self._recur("aussm", [delta, u, *self._forgets(taken, resets, u)], shared, h)
 
     @torch.no_grad()
     def transitions(self, x: Tensor) -> Tensor:
         """... m -> ... d n: the eigenvalues of the steps that these inputs cause, as complex numbers."""
-        phase = self.turn(self.streams(self._real(x))[1]).unflatten(-1, (self.config.channels, self.config.states))
+        u = self.streams(self._real(x))[1]
+        phase = self.phase_proj(u).unflatten(-1, (self.config.channels, self.config.states))
         cosine, sine = (part.to(torch.promote_types(part.dtype, torch.float32)) for part in rotations(phase))
         return torch.complex(cosine, sine)

@@ -25,7 +25,7 @@ State = list[tuple[Tensor | None, Any]]
 """For every layer, the last inputs of its convolution and the state of its block."""
 
 
-class Layer(nn.Module):
+class BackboneLayer(nn.Module):
     """h + block(conv(LN h)), then h + MLP(LN h)."""
 
     def __init__(
@@ -33,53 +33,59 @@ class Layer(nn.Module):
         block: nn.Module,
         width: int,
         *,
-        reach: int,
+        kernel_size: int,
         hidden: int,
         dropout: float,
         generator: torch.Generator | None,
     ) -> None:
         super().__init__()
-        self.before, self.after = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.convolution = CausalConvolution(width, reach, generator=generator) if reach > 1 else None
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.conv = CausalConvolution(width, kernel_size, generator=generator) if kernel_size > 1 else None
         self.block = block
         self.mlp = GatedMLP(width, hidden, dropout=dropout, generator=generator)
 
     def forward(self, h: Tensor, state: tuple[Tensor | None, Any], **call: Any) -> tuple[Tensor, tuple[Any, Any]]:
-        u, last = self.read(h, state[0])
+        u, last = self.block_input(h, state[0])
         y, held = self.block(u, state[1], **call)
-        return self.mix(h + y), (last, held)
+        return self.feed_forward(h + y), (last, held)
 
-    def read(self, h: Tensor, last: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+    def block_input(self, h: Tensor, last: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """What the block reads, and the convolution's last inputs."""
-        u = self.before(h)
-        return (u, None) if self.convolution is None else self.convolution(u, last)
+        u = self.norm1(h)
+        return (u, None) if self.conv is None else self.conv(u, last)
 
-    def mix(self, h: Tensor) -> Tensor:
+    def feed_forward(self, h: Tensor) -> Tensor:
         """What follows the block, position by position."""
-        return h + self.mlp(self.after(h))
+        return h + self.mlp(self.norm2(h))
 
 
 class Backbone(nn.Module):
     """Embed, layers of recurrent blocks, read out."""
 
     def __init__(
-        self, vocabulary: int, labels: int, blocks: Sequence[nn.Module], *, width: int = 128, reach: int = 1,
+        self, vocabulary: int, labels: int, blocks: Sequence[nn.Module], *, width: int = 128, kernel_size: int = 1,
         hidden: int | None = None, dropout: float = 0.1, answers: int = 0, generator: torch.Generator | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         hidden = 2 * width if hidden is None else hidden
-        self.vocabulary, self.labels, self.answers, self.width, self.reach = vocabulary, labels, answers, width, reach
+        self.vocabulary, self.labels, self.answers, self.width, self.kernel_size = (
+            vocabulary,
+            labels,
+            answers,
+            width,
+            kernel_size,
+        )
         self.embedding = nn.Embedding(vocabulary, width)
         nn.init.normal_(self.embedding.weight, generator=generator)
         self.encoder = GatedMLP(width, hidden, dropout=dropout, generator=generator)
-        self.encoded = nn.LayerNorm(width)
-        shared = {"reach": reach, "hidden": hidden, "dropout": dropout, "generator": generator}
-        self.layers = nn.ModuleList(Layer(block, width, **shared) for block in blocks)  # type: ignore[arg-type]
-        self.final = nn.LayerNorm(width)
+        self.encoder_norm = nn.LayerNorm(width)
+        shared = {"kernel_size": kernel_size, "hidden": hidden, "dropout": dropout, "generator": generator}
+        self.layers = nn.ModuleList(BackboneLayer(block, width, **shared) for block in blocks)  # type: ignore[arg-type]
+        self.final_norm = nn.LayerNorm(width)
         self.decoder = GatedMLP(width, hidden, dropout=dropout, generator=generator)
         self.readout = nn.Linear(width, labels)
-        self.reply = nn.Linear(width, answers) if answers else None
-        for linear in (self.readout, *(() if self.reply is None else (self.reply,))):
+        self.answer_head = nn.Linear(width, answers) if answers else None
+        for linear in (self.readout, *(() if self.answer_head is None else (self.answer_head,))):
             fan_in_(linear, generator)
 
     def initial_state(self) -> State:
@@ -89,7 +95,7 @@ class Backbone(nn.Module):
     def forward(self, tokens: Tensor, state: State | None = None, **call: Any) -> tuple[Tensor, State]:
         """(logits of the labels: B L n, state); `call` goes to every block (lengths, resets, seed)."""
         h, state = self.hidden(tokens, state, **call)
-        return self.label(h), state
+        return self.label_logits(h), state
 
     def hidden(self, tokens: Tensor, state: State | None = None, **call: Any) -> tuple[Tensor, State]:
         """What the read-outs read: B L m."""
@@ -103,18 +109,18 @@ class Backbone(nn.Module):
 
     def encode(self, tokens: Tensor) -> Tensor:
         """... -> ... m: what depends on the token alone."""
-        return self.encoded(self.encoder(self.embedding(tokens)))
+        return self.encoder_norm(self.encoder(self.embedding(tokens)))
 
     def decode(self, h: Tensor) -> Tensor:
         """The last layer norm and MLP."""
-        return self.decoder(self.final(h))
+        return self.decoder(self.final_norm(h))
 
-    def label(self, h: Tensor) -> Tensor:
+    def label_logits(self, h: Tensor) -> Tensor:
         """... m -> ... n: logits of the label."""
         return self.readout(self.decode(h))
 
-    def answer(self, h: Tensor) -> Tensor:
+    def answer_logits(self, h: Tensor) -> Tensor:
         """... m -> ... answers: logits of the answer, for a model that gives any."""
-        if self.reply is None:
+        if self.answer_head is None:
             raise InvalidConfig("this model gives no answers: it was built with answers=0.")
-        return self.reply(self.decode(h))
+        return self.answer_head(self.decode(h))

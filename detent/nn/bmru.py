@@ -33,24 +33,24 @@ class Memory(Recurrent):
     heads: tuple[int, ...]
     home: tuple[int, ...]
 
-    def build(self, levels: int, start: int, backend: str, generator: torch.Generator | None) -> None:
+    def build(self, levels: int, initial_level: int, backend: str, generator: torch.Generator | None) -> None:
         width, units = self.config.width, self.config.units
-        self.backend, self.levels, self.start = backends.resolve(backend), levels, start
-        self.heads, self.home = (levels,) * units, (start,) * units
-        self.push, self.threshold = nn.Linear(width, units), nn.Linear(width, units)
+        self.backend, self.levels, self.initial_level = backends.resolve(backend), levels, initial_level
+        self.heads, self.home = (levels,) * units, (initial_level,) * units
+        self.push_proj, self.threshold_proj = nn.Linear(width, units), nn.Linear(width, units)
         self.log_alpha = nn.Parameter(torch.empty(units))
-        self.leave = nn.Linear(units, width)
+        self.out_proj = nn.Linear(units, width)
         self.reset_parameters(generator)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """alpha = 1; linear maps as in the NFSM."""
-        for linear in (self.push, self.threshold, self.leave):
+        for linear in (self.push_proj, self.threshold_proj, self.out_proj):
             fan_in_(linear, generator)
         nn.init.zeros_(self.log_alpha)
 
     def initial_state(self, batch: int) -> Tensor:
         """B d integers: the level of every unit."""
-        return torch.full((batch, self.config.units), self.start, device=self.log_alpha.device)
+        return torch.full((batch, self.config.units), self.initial_level, device=self.log_alpha.device)
 
     def forward(
         self, x: Rows, state: Tensor | None = None, *, lengths: Tensor | None = None,
@@ -71,7 +71,7 @@ class Memory(Recurrent):
 
     def streams(self, rows: Tensor) -> Streams:
         """(z, s)."""
-        push, threshold = (self._linear(linear, rows) for linear in (self.push, self.threshold))
+        push, threshold = (self._linear(linear, rows) for linear in (self.push_proj, self.threshold_proj))
         over = push.abs() - threshold.abs()
         if not torch.compiler.is_compiling() and not bool(torch.isfinite(over).all()):
             raise InvalidInput("a push or a threshold is NaN or infinite: look at the input and the weights.")
@@ -93,11 +93,11 @@ class Memory(Recurrent):
         if taken is not None:
             z = torch.where(taken[..., None], z, 0)
             resets = None if resets is None else resets & taken
-        path, _ = hold(z, s, h, resets, self.levels, self.start, self.backend)
+        path, _ = hold(z, s, h, resets, self.levels, self.initial_level, self.backend)
         return path, path[:, -1] if path.shape[1] else h
 
     def finish(self, streams: Streams, read: Tensor) -> Tensor:
-        return self._linear(self.leave, self.log_alpha.exp() * read)
+        return self._linear(self.out_proj, self.log_alpha.exp() * read)
 
     @torch.no_grad()
     def tables(
@@ -109,7 +109,7 @@ class Memory(Recurrent):
         z, s = self.streams(self._real(rows))
         made = push_tables(z * s, self.levels).long()
         if resets is not None:
-            made = torch.where(resets[..., None, None], made[..., self.start, None], made)
+            made = torch.where(resets[..., None, None], made[..., self.initial_level, None], made)
         if lengths is not None:
             own = steps_below(lengths, rows.shape[1])
             made = torch.where(own[..., None, None], made, identity((self.levels,), device=made.device))
@@ -158,7 +158,7 @@ class BMRU(Memory):
         """m, of the input and the output."""
         units: int
         """d, units that hold one of two levels each."""
-        start: int = 0
+        initial_level: int = 0
         """The level before the first step: 0 for -alpha, 1 for alpha."""
         chunk: int = 0
         """Steps computed at a time, and computed again for the gradient (0: all)."""
@@ -166,21 +166,21 @@ class BMRU(Memory):
         def __post_init__(self) -> None:
             at_least(1, width=self.width, units=self.units)
             at_least(0, chunk=self.chunk)
-            _check_start(self.start, 2)
+            _check_start(self.initial_level, 2)
 
     def __init__(
-        self, width: int, units: int, *, start: int = 0, chunk: int = 0, backend: str = "auto",
+        self, width: int, units: int, *, initial_level: int = 0, chunk: int = 0, backend: str = "auto",
         generator: torch.Generator | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.config = BMRU.Config(width=width, units=units, start=start, chunk=chunk)
-        self.build(2, start, backend, generator)
+        self.config = BMRU.Config(width=width, units=units, initial_level=initial_level, chunk=chunk)
+        self.build(2, initial_level, backend, generator)
 
 
 class CMRU(Memory):
     """Counting units: every step moves a unit one level up, one level down, or not at all, up to a barrier.
 
-    >>> layer = CMRU(width=16, units=8, reach=3)
+    >>> layer = CMRU(width=16, units=8, max_count=3)
     >>> layer.heads
     (7, 7, 7, 7, 7, 7, 7, 7)
     """
@@ -191,29 +191,31 @@ class CMRU(Memory):
         """m, of the input and the output."""
         units: int
         """d, units that hold one of 2 k + 1 levels each."""
-        reach: int = 1
+        max_count: int = 1
         """k, levels from the middle to a barrier."""
-        start: int | None = None
+        initial_level: int | None = None
         """The level before the first step, 0 .. 2 k; by default the middle, k."""
         chunk: int = 0
         """Steps computed at a time, and computed again for the gradient (0: all)."""
 
         def __post_init__(self) -> None:
-            at_least(1, width=self.width, units=self.units, reach=self.reach)
+            at_least(1, width=self.width, units=self.units, max_count=self.max_count)
             at_least(0, chunk=self.chunk)
-            if self.reach > 1023:
-                raise InvalidConfig(f"reach must be at most 1023, which float16 can count; got {self.reach}.")
-            _check_start(self.reach if self.start is None else self.start, 2 * self.reach + 1)
+            if self.max_count > 1023:
+                raise InvalidConfig(f"max_count must be at most 1023, which float16 can count; got {self.max_count}.")
+            _check_start(self.max_count if self.initial_level is None else self.initial_level, 2 * self.max_count + 1)
 
     def __init__(
-        self, width: int, units: int, reach: int = 1, *, start: int | None = None, chunk: int = 0,
+        self, width: int, units: int, max_count: int = 1, *, initial_level: int | None = None, chunk: int = 0,
         backend: str = "auto", generator: torch.Generator | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.config = CMRU.Config(width=width, units=units, reach=reach, start=start, chunk=chunk)
-        self.build(2 * reach + 1, reach if start is None else start, backend, generator)
+        self.config = CMRU.Config(
+            width=width, units=units, max_count=max_count, initial_level=initial_level, chunk=chunk
+        )
+        self.build(2 * max_count + 1, max_count if initial_level is None else initial_level, backend, generator)
 
 
-def _check_start(start: int, levels: int) -> None:
-    if not 0 <= start < levels:
-        raise InvalidConfig(f"start is a level between 0 and {levels - 1}; got {start}.")
+def _check_start(initial_level: int, levels: int) -> None:
+    if not 0 <= initial_level < levels:
+        raise InvalidConfig(f"initial_level is a level between 0 and {levels - 1}; got {initial_level}.")

@@ -25,7 +25,7 @@ from detent.ops.tables import entry_offsets
 
 # -- The loss of the paper: cross-entropy at every position, muted after the first error, balanced over the classes.
 
-FAINT = 2.0**-24
+MASK_CUTOFF = 2.0**-24
 """Weights of the mask below this are zero."""
 
 
@@ -36,15 +36,15 @@ def first_error(logits: Tensor, labels: Tensor) -> Tensor:
     return ahead
 
 
-def reach(rate: float) -> int:
+def mask_length(rate: float) -> int:
     """How many positions count from the first error on; the paper's rate of 3 gives 6."""
-    return 1 << 30 if rate <= 0 else math.floor(-math.log(FAINT) / rate) + 1
+    return 1 << 30 if rate <= 0 else math.floor(-math.log(MASK_CUTOFF) / rate) + 1
 
 
 def mask(first: Tensor, length: int, rate: float, dtype: torch.dtype = torch.float32) -> Tensor:
-    """B L: 1 up to the first error, exp(-rate (t - t*)) after it, and 0 where that is below FAINT."""
+    """B L: 1 up to the first error, exp(-rate (t - t*)) after it, and 0 where that is below MASK_CUTOFF."""
     late = (torch.arange(length, device=first.device) - first[:, None]).clamp(min=0)
-    return torch.exp(-rate * late.to(dtype)) * (late < reach(rate))
+    return torch.exp(-rate * late.to(dtype)) * (late < mask_length(rate))
 
 
 def class_weights(labels: Tensor, count: int, power: float, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -74,7 +74,7 @@ NOISE_DEVIATION = math.pi / math.sqrt(6)
 
 
 @dataclass(frozen=True)
-class Call:
+class BlockCall:
     """One pass through one block, so that it can be looked at again."""
 
     block: NFSM
@@ -91,12 +91,12 @@ class Call:
 
 
 @contextmanager
-def watched(model: Backbone) -> Iterator[list[Call]]:
+def record_calls(model: Backbone) -> Iterator[list[BlockCall]]:
     """Note every pass through an NFSM block of the model."""
-    calls: list[Call] = []
+    calls: list[BlockCall] = []
 
     def note(block: NFSM, inputs: tuple[Any, ...], settings: dict[str, Any], _: object) -> None:
-        calls.append(Call(block, inputs[0], settings))
+        calls.append(BlockCall(block, inputs[0], settings))
 
     blocks = [layer.block for layer in model.layers if isinstance(layer.block, NFSM)]
     hooks = [block.register_forward_hook(note, with_kwargs=True) for block in blocks]
@@ -107,14 +107,14 @@ def watched(model: Backbone) -> Iterator[list[Call]]:
             hook.remove()
 
 
-def exploration_penalty(call: Call, first: Tensor) -> Tensor:
+def exploration_penalty(call: BlockCall, first: Tensor) -> Tensor:
     """The mean over the batch, for the columns used at the first error of every word."""
     block, length = call.block, call.rows.shape[1]
     wrong = (first < length).nonzero().flatten()
     if not len(wrong):
         return call.rows.new_zeros(())
     before = call.states_before(first.clamp(max=length))[wrong]
-    theta = linear(block._source(call.rows[wrong, first[wrong]]), block.weight, block.bias)
+    theta = linear(block.logit_input(call.rows[wrong, first[wrong]]), block.weight, block.bias)
     return spread_penalty(theta, before, block, len(first))
 
 

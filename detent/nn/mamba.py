@@ -34,28 +34,28 @@ class MambaMinus(Gated):
 
     def build(self) -> None:
         channels, states = self.config.channels, self.config.states
-        self.speak = nn.Linear(channels, 2 * states, bias=False)
-        self.alpha = nn.Parameter(torch.empty(channels, states))
+        self.bc_proj = nn.Linear(channels, 2 * states, bias=False)
+        self.A_log = nn.Parameter(torch.empty(channels, states))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """As in Mamba: e^alpha = 1 .. n and D = 1; linear maps as in the NFSM."""
         super().reset_parameters(generator)
-        fan_in_(self.speak, generator)
+        fan_in_(self.bc_proj, generator)
         with torch.no_grad():
-            self.alpha.copy_(torch.arange(1, self.config.states + 1).log().expand_as(self.alpha))
+            self.A_log.copy_(torch.arange(1, self.config.states + 1).log().expand_as(self.A_log))
 
     def initial_state(self, batch: int) -> Tensor:
         """B d n, zeros."""
-        return self.alpha.new_zeros(batch, self.config.channels, self.config.states)
+        return self.A_log.new_zeros(batch, self.config.channels, self.config.states)
 
     def streams(self, rows: Tensor) -> Streams:
         """(Delta, u, z, B, C)."""
         delta, u, z = super().streams(rows)
-        return delta, u, z, *self.speak(u).chunk(2, dim=-1)
+        return delta, u, z, *self.bc_proj(u).chunk(2, dim=-1)
 
     def advance(self, streams: Streams, h: Tensor) -> Tensor:
         delta, u, _, B, _ = streams
-        a = 2 * torch.exp(-delta[..., None] * self.alpha.exp()) - 1
+        a = 2 * torch.exp(-delta[..., None] * self.A_log.exp()) - 1
         return a * h + (delta * u)[..., None] * B[..., None, :]
 
     def read(self, streams: Streams, h: Tensor) -> Tensor:
@@ -67,10 +67,10 @@ class MambaMinus(Gated):
         delta, u, _, B, C = streams
         if taken is not None:  # at pace 0 every eigenvalue is 1 and nothing is added
             delta = torch.where(taken[..., None], delta, 0)
-        return self._recur("mamba", [delta, u, B, C, *self._forgets(taken, resets, u)], [self.alpha.exp()], h)
+        return self._recur("mamba", [delta, u, B, C, *self._forgets(taken, resets, u)], [self.A_log.exp()], h)
 
     @torch.no_grad()
     def transitions(self, x: Tensor) -> Tensor:
         """... m -> ... d n: the eigenvalues of the steps that these inputs cause."""
         delta = self.streams(self._real(x))[0]
-        return eigenvalues(delta[..., None], self.alpha.exp())
+        return eigenvalues(delta[..., None], self.A_log.exp())

@@ -51,8 +51,8 @@ class NFSM(Folder, nn.Module):
         """Logits are divided by this before noise is added in training."""
         dictionary: int | None = None
         """If given, the logits are mixtures of this many learned logit matrices, with weights affine in the input."""
-        start: tuple[int, ...] | None = None
-        """Index of each head before the first step; zeros by default."""
+        initial_state: tuple[int, ...]
+        """Index of each head before the first step."""
         chunk: int = 0
         """In training, steps of a sequence whose tables are held at a time (0: all, and no recomputation)."""
 
@@ -67,36 +67,36 @@ class NFSM(Folder, nn.Module):
                 raise InvalidConfig(f"temperature must be positive and finite; got {self.temperature}.")
             if self.chunk < 0:
                 raise InvalidConfig(f"chunk must be 0 (no chunks) or a number of steps; got {self.chunk}.")
-            start = self.start if self.start is not None else (0,) * len(self.heads)
+            start = self.initial_state
             if len(start) != len(self.heads) or any(not 0 <= k < d for k, d in zip(start, self.heads, strict=True)):
-                raise InvalidConfig(f"start has one index per head of {self.heads}; got {self.start}.")
+                raise InvalidConfig(f"initial_state has one index per head of {self.heads}; got {start}.")
 
     def __init__(
         self, width: int, heads: Sequence[int], *, value_width: int | None = None, temperature: float = 0.5,
-        dictionary: int | None = None, start: Sequence[int] | None = None, chunk: int = 0, backend: str = "auto",
-        generator: torch.Generator | None = None,
+        dictionary: int | None = None, initial_state: Sequence[int] | None = None, chunk: int = 0,
+        backend: str = "auto", generator: torch.Generator | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.config = NFSM.Config(
             width=width, heads=tuple(int(d) for d in heads), value_width=value_width, temperature=temperature,
-            dictionary=dictionary, start=None if start is None else tuple(start), chunk=chunk,
+            dictionary=dictionary, chunk=chunk,
+            initial_state=(0,) * len(heads) if initial_state is None else tuple(initial_state),
         )  # fmt: skip
         self.backend = backends.resolve(backend)
         self.heads = self.config.heads
-        self.home = self.config.start or (0,) * len(self.heads)
         entries = sum(d * d for d in self.heads)
         self.value_width = value_width or -(-width // len(self.heads))
-        self.mixture = nn.Linear(width, dictionary) if dictionary else None
+        self.mix_proj = nn.Linear(width, dictionary) if dictionary else None
         # row k * d + j of a head scores its move from index k to index j
         self.weight = nn.Parameter(torch.empty(entries, dictionary or width))
         self.bias = nn.Parameter(torch.empty(entries))
         self.values = nn.Parameter(torch.empty(sum(self.heads), self.value_width))
-        self.projection = nn.Linear(self.value_width * len(self.heads), width)
+        self.out_proj = nn.Linear(self.value_width * len(self.heads), width)
         self.reset_parameters(generator)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Truncated normal weights of variance 1 / fan-in, zero biases, unit-variance value vectors."""
-        linears = [self.projection] + ([self.mixture] if self.mixture is not None else [])
+        linears = [self.out_proj] + ([self.mix_proj] if self.mix_proj is not None else [])
         truncated_(self.weight, generator)
         nn.init.zeros_(self.bias)
         for linear in linears:
@@ -122,21 +122,21 @@ class NFSM(Folder, nn.Module):
         rows, index = check_call(self.config.width, x, lengths, cu_seqlens, resets)
         batch = len(cu_seqlens) - 1 if cu_seqlens is not None else (rows if index is None else index).shape[0]
         with torch.autocast(rows.device.type, enabled=False):  # an arg max of half-precision logits is full of ties
-            moves = self._source(rows), self._real(self.weight), self._real(self.bias)
-            words = self._real(self.values), self._real(self.projection.weight), self._real(self.projection.bias)
-            start, carry = start_of(state, self.heads, self.home, batch, moves[0])
+            moves = self.logit_input(rows), self._real(self.weight), self._real(self.bias)
+            words = self._real(self.values), self._real(self.out_proj.weight), self._real(self.out_proj.bias)
+            start, carry = start_of(state, self.heads, self.config.initial_state, batch, moves[0])
             where = index, start, lengths, cu_seqlens, resets
             learned = (*moves, *words, *(() if carry is None else (carry,)))
             if self.training or (torch.is_grad_enabled() and any(part.requires_grad for part in learned)):
                 vectors = folded(*words[:2], self.heads, self.backend)
                 y, _, last, _ = tracking.sampled(
-                    *moves, vectors, words[2], carry, *where, self._seed(seed), self.heads, self.home,
+                    *moves, vectors, words[2], carry, *where, self._seed(seed), self.heads, self.config.initial_state,
                     self.config.temperature, self.training, self.backend, self.config.chunk,
                 )  # fmt: skip
                 final = last if carry_gradient else indices_of(last, self.heads)
             else:
                 y, _, at = tracking.follow(
-                    *moves, *words, *where, self.heads, self.home, self.backend, self.config.chunk
+                    *moves, *words, *where, self.heads, self.config.initial_state, self.backend, self.config.chunk
                 )  # fmt: skip
                 final = one_hot(at, self.heads, y.dtype) if carry_gradient else at
         return y.to(rows.dtype), final
@@ -151,17 +151,17 @@ class NFSM(Folder, nn.Module):
         if self.training or torch.is_grad_enabled() or torch.compiler.is_compiling():
             y, state = self(x[:, None], state)
             return y[:, 0], state
-        start, _ = start_of(state, self.heads, self.home, x.shape[0], x)
+        start, _ = start_of(state, self.heads, self.config.initial_state, x.shape[0], x)
         kernels = backends.stages(self.backend)
-        source = Source(self._source(x).contiguous(), self._real(self.weight), self._real(self.bias))
+        source = Source(self.logit_input(x).contiguous(), self._real(self.weight), self._real(self.bias))
         states = torch.empty(x.shape[0], len(self.heads), dtype=torch.int64, device=x.device)
         final = kernels.follow(source, of_batch(x.shape[0], 1), start, states, self.heads)
-        words = self._real(self.values), self._real(self.projection.weight), self._real(self.projection.bias)
+        words = self._real(self.values), self._real(self.out_proj.weight), self._real(self.out_proj.bias)
         return kernels.speak(*words, states, self.heads).to(x.dtype), final
 
     def logits(self, x: Tensor) -> tuple[Tensor, ...]:
         """One array per head, ... d d: entry [j, k] scores the move from index k to index j."""
-        source = self._source(x.reshape(x.shape[:-1].numel(), x.shape[-1])).contiguous()
+        source = self.logit_input(x.reshape(x.shape[:-1].numel(), x.shape[-1])).contiguous()
         flat = backends.stages(self.backend).logits(source, self._real(self.weight), self._real(self.bias))
         return tuple(
             flat[:, at : at + d * d].view(*x.shape[:-1], d, d).transpose(-1, -2)
@@ -176,7 +176,7 @@ class NFSM(Folder, nn.Module):
         rows, _ = check_call(self.config.width, x, lengths, None, resets)
         B, L = rows.shape[:2]
         source = Source(
-            self._source(rows.reshape(B * L, self.config.width)).contiguous(),
+            self.logit_input(rows.reshape(B * L, self.config.width)).contiguous(),
             self._real(self.weight),
             self._real(self.bias),
         )
@@ -187,7 +187,7 @@ class NFSM(Folder, nn.Module):
             .view(B, L, sum(self.heads))
         )
         parts = []
-        for d, at, home in zip(self.heads, offsets(self.heads), self.home, strict=True):
+        for d, at, home in zip(self.heads, offsets(self.heads), self.config.initial_state, strict=True):
             table = made[..., at : at + d]
             if resets is not None:
                 table = torch.where(resets[..., None], table[..., home, None].expand_as(table), table)
@@ -197,12 +197,12 @@ class NFSM(Folder, nn.Module):
             parts.append(table)
         return tuple(parts)
 
-    def _source(self, rows: Tensor) -> Tensor:
+    def logit_input(self, rows: Tensor) -> Tensor:
         """What the logits are an affine map of: the input, or the mixture weights of the dictionary."""
         rows = self._real(rows)
-        if self.mixture is None:
+        if self.mix_proj is None:
             return rows
-        weight, bias = self._real(self.mixture.weight), self._real(self.mixture.bias)
+        weight, bias = self._real(self.mix_proj.weight), self._real(self.mix_proj.bias)
         flat = rows.reshape(rows.shape[:-1].numel(), rows.shape[-1])
         return blas_logits(flat, weight, bias).view(*rows.shape[:-1], len(bias))
 

@@ -69,12 +69,12 @@ class PDSSM(Recurrent):
         self.config = PDSSM.Config(width=width, states=states, dictionary=dictionary, hidden=hidden, chunk=chunk)
         self.backend = resolve(backend)
         inner = hidden or states
-        self.mix = nn.Linear(width, dictionary, bias=False)
+        self.mix_proj = nn.Linear(width, dictionary, bias=False)
         self.dictionary = nn.Parameter(torch.empty(dictionary, states, states))
         self.modulus = nn.Sequential(nn.Linear(width, inner), nn.SiLU(), nn.Linear(inner, states))
         self.phase = nn.Sequential(nn.Linear(width, inner), nn.SiLU(), nn.Linear(inner, states))
-        self.drive = nn.Linear(width, 2 * states, bias=False)
-        self.leave = nn.Linear(2 * states, width, bias=False)
+        self.in_proj = nn.Linear(width, 2 * states, bias=False)
+        self.out_proj = nn.Linear(2 * states, width, bias=False)
         self.skip = nn.Parameter(torch.empty(width))
         self.reset_parameters(generator)
 
@@ -95,12 +95,12 @@ class PDSSM(Recurrent):
         parts = [*self.modulus, *self.phase]
         into_r, out_r, into_psi, out_psi = (part for part in parts if isinstance(part, nn.Linear))
         # one product reads the rows once for all that is narrow
-        narrow = linear(rows, torch.cat([self.mix.weight, into_r.weight, into_psi.weight]))
+        narrow = linear(rows, torch.cat([self.mix_proj.weight, into_r.weight, into_psi.weight]))
         mixture, for_r, for_psi = narrow.split([self.config.dictionary, *2 * [into_r.out_features]], dim=-1)
         r = out_r(silu(for_r + into_r.bias)).sigmoid()
         psi = 2 * pi * out_psi(silu(for_psi + into_psi.bias)).sigmoid()
         d = torch.stack([r * psi.cos(), r * psi.sin()], dim=-1)
-        return mixture.softmax(-1), d.flatten(-2), self.drive(rows), rows
+        return mixture.softmax(-1), d.flatten(-2), self.in_proj(rows), rows
 
     def advance(self, streams: Streams, h: Tensor) -> Tensor:
         mixture, d, b, _ = streams
@@ -126,7 +126,7 @@ class PDSSM(Recurrent):
         return self._recur("pdssm", [mixture, self._choose(mixture), d, b, own], [self._laid_out()], h)
 
     def finish(self, streams: Streams, read: Tensor) -> Tensor:
-        return self.leave(read).addcmul_(self.skip, streams[3])
+        return self.out_proj(read).addcmul_(self.skip, streams[3])
 
     @torch.no_grad()
     def tables(self, x: Tensor) -> Tensor:

@@ -225,10 +225,10 @@ class Gated(Recurrent):
         super().__init__()
         self.config = self.Config(width=width, channels=channels, states=states, chunk=chunk)
         self.backend = resolve(backend)
-        self.enter = nn.Linear(width, 2 * channels, bias=False)
-        self.pace = nn.Linear(channels, channels)
+        self.in_proj = nn.Linear(width, 2 * channels, bias=False)
+        self.dt_proj = nn.Linear(channels, channels)
         self.skip = nn.Parameter(torch.empty(channels))
-        self.leave = nn.Linear(channels, width, bias=False)
+        self.out_proj = nn.Linear(channels, width, bias=False)
         self.build()
         self.reset_parameters(generator)
 
@@ -236,22 +236,22 @@ class Gated(Recurrent):
         """Make the parameters of the recurrence itself."""
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        for linear in (self.enter, self.pace, self.leave):
+        for linear in (self.in_proj, self.dt_proj, self.out_proj):
             fan_in_(linear, generator)
         nn.init.ones_(self.skip)
         with torch.no_grad():
-            paces = torch.empty_like(self.pace.bias).uniform_(log(SLOWEST), log(FASTEST), generator=generator).exp()
-            self.pace.bias.copy_(paces.expm1().log())  # softplus undone
+            paces = torch.empty_like(self.dt_proj.bias).uniform_(log(SLOWEST), log(FASTEST), generator=generator).exp()
+            self.dt_proj.bias.copy_(paces.expm1().log())  # softplus undone
 
     def streams(self, rows: Tensor) -> Streams:
         """(Delta, u, z)."""
-        u, z = self.enter(rows).chunk(2, dim=-1)
+        u, z = self.in_proj(rows).chunk(2, dim=-1)
         u = silu(u)
-        return softplus(self.pace(u)), u, z
+        return softplus(self.dt_proj(u)), u, z
 
     def finish(self, streams: Streams, read: Tensor) -> Tensor:
         _, u, z = streams[:3]
-        return self.leave((read + self.skip * u) * silu(z))
+        return self.out_proj((read + self.skip * u) * silu(z))
 
     def extra_repr(self) -> str:
         return f"states={self.config.states}, backend={self.backend!r}"

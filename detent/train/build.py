@@ -71,7 +71,7 @@ def cell_network(cell: str, size: Size, task: Task, generator: torch.Generator |
     question = task.question
     return Backbone(
         task.machine.n_symbols, task.machine.n_states, [block(cell, size, generator) for _ in range(size.layers)],
-        width=size.width, dropout=size.dropout, reach=1 if question is None else 2,
+        width=size.width, dropout=size.dropout, kernel_size=1 if question is None else 2,
         answers=0 if question is None else question.n_answers, generator=generator,
     )  # fmt: skip
 
@@ -86,12 +86,12 @@ def network(
 ) -> Backbone:  # fmt: skip
     """A backbone with a block for every layer; `starts` are the indices to begin with, zeros by default."""
     blocks = [
-        NFSM(width, sizes, start=start, temperature=temperature, generator=generator)
+        NFSM(width, sizes, initial_state=start, temperature=temperature, generator=generator)
         for sizes, start in zip(heads, starts or [(0,) * len(sizes) for sizes in heads], strict=True)
     ]
     return Backbone(
         task.machine.n_symbols, len(task.labels), blocks, width=width, dropout=dropout,
-        reach=1 if task.layers is None else 2, generator=generator,
+        kernel_size=1 if task.layers is None else 2, generator=generator,
         answers=0 if task.question is None else task.question.n_answers,
     )  # fmt: skip
 

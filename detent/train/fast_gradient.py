@@ -15,7 +15,14 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
 from detent.nn import NFSM, Backbone
-from detent.nn.losses import exploration_penalty, position_weights, reach, spread_penalty, tracking_loss, watched
+from detent.nn.losses import (
+    exploration_penalty,
+    mask_length,
+    position_weights,
+    record_calls,
+    spread_penalty,
+    tracking_loss,
+)
 from detent.ops.interface import stages
 from detent.ops.segments import Noise, Source, of_lengths, rows_of
 from detent.ops.tables import cell_dtype
@@ -31,11 +38,11 @@ def autograd_gradient(
     answers: Tensor | None = None,
 ) -> tuple[float, Tensor]:  # fmt: skip
     """(loss, first error of every word); the autograd_gradient is added to the parameters."""
-    with watched(model) as calls:
+    with record_calls(model) as calls:
         h, _ = model.hidden(tokens, seed=seed)
-    loss, first = tracking_loss(model.label(h), labels, rate=settings.mask_rate, balance=settings.balance)
+    loss, first = tracking_loss(model.label_logits(h), labels, rate=settings.mask_rate, balance=settings.balance)
     if answers is not None:
-        loss = loss + cross_entropy(model.answer(h[:, -1]), answers)
+        loss = loss + cross_entropy(model.answer_logits(h[:, -1]), answers)
     if settings.noise and exploration > 0 and calls:
         penalties = [exploration_penalty(call, first) for call in calls]
         loss = loss + exploration * torch.stack(penalties).mean()
@@ -74,7 +81,7 @@ def walk(
     kernels, heads = stages(block.backend), block.heads
     assert source.index is not None
     B, L = wanted.shape
-    starts = torch.tensor(block.home).expand(B, -1).contiguous()
+    starts = torch.tensor(block.config.initial_state).expand(B, -1).contiguous()
     at, states = starts.clone(), torch.zeros(B * L, len(heads), dtype=cell_dtype(heads))
     tables = torch.zeros(B * L, sum(heads), dtype=cell_dtype(heads))
     row = torch.full((B * L,), -1)
@@ -108,7 +115,7 @@ def allows(model: Backbone) -> bool:
     block = model.layers[0].block if len(model.layers) == 1 else None
     return (
         isinstance(block, NFSM)
-        and model.reach == 1
+        and model.kernel_size == 1
         and not model.answers
         and block.weight.device.type == "cpu"
         and countable(block.heads, model.vocabulary, model.labels)
@@ -127,10 +134,10 @@ class Step:
         self.model, self.block, self.labels, self.settings = model, block, labels, settings
         symbols = torch.arange(model.vocabulary).repeat_interleave(variants)
         self.encoded = model.encode(symbols)
-        read, _ = model.layers[0].read(self.encoded)  # type: ignore[operator]
-        self.read = block._source(read)
+        read, _ = model.layers[0].block_input(self.encoded)  # type: ignore[operator]
+        self.read = block.logit_input(read)
         self.index = (tokens * variants + masks).view(-1)
-        self.vectors = fold(block.values, block.projection.weight, block.heads)
+        self.vectors = fold(block.values, block.out_proj.weight, block.heads)
         self.rows = SharedRows(model, block, self.encoded, self.vectors)
 
     def walk(self, seed: int | None, beyond: int) -> Walk:
@@ -160,7 +167,7 @@ class Step:
         of_vectors = torch.zeros_like(self.vectors)
         for places in self.rows.places.T:
             of_vectors.index_add_(0, places, slopes)
-        roots = [self.encoded, self.vectors, self.block.projection.bias, theta]
+        roots = [self.encoded, self.vectors, self.block.out_proj.bias, theta]
         found = [of_encoded, of_vectors, slopes.sum(0), of_theta]
         if penalty.requires_grad:
             roots, found = [*roots, penalty], [*found, torch.ones_like(penalty)]
@@ -199,7 +206,7 @@ def gradient(
 ) -> tuple[float, Tensor]:  # fmt: skip
     """(loss, first error of every word); the gradient is added to the parameters."""
     step = Step(model, tokens, labels, settings, masks, settings.masks)
-    walk = step.walk(seed, reach(settings.mask_rate))
+    walk = step.walk(seed, mask_length(settings.mask_rate))
     return step.backward(walk, exploration if seed is not None else 0.0), walk.first
 
 

@@ -202,9 +202,9 @@ class Tracking:
             some = slice(begin, begin + 64)
             h, _ = self.model.hidden(tokens(batch)[some])
             wanted = labels(batch)[some]
-            correct = first_error(self.model.label(h), wanted) == wanted.shape[1]
+            correct = first_error(self.model.label_logits(h), wanted) == wanted.shape[1]
             if (right_ones := answers(batch)) is not None:
-                correct &= self.model.answer(h[:, -1]).argmax(-1) == right_ones[some]
+                correct &= self.model.answer_logits(h[:, -1]).argmax(-1) == right_ones[some]
             right += int(correct.sum())
         return right / len(batch.inputs)
 

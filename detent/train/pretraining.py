@@ -106,16 +106,16 @@ class Anchor(nn.Module):
 
     def _logits(self, encoded: Tensor) -> list[Tensor]:
         """One array per head, V d d: [symbol, from, to]."""
-        read, _ = self.model.layers[0].read(encoded)  # type: ignore[operator]
-        flat = linear(self.block._source(read), self.block.weight, self.block.bias)
+        read, _ = self.model.layers[0].block_input(encoded)  # type: ignore[operator]
+        flat = linear(self.block.logit_input(read), self.block.weight, self.block.bias)
         places = zip(self.codes.heads, entry_offsets(self.codes.heads), strict=True)
         return [flat[:, at : at + d * d].view(-1, d, d) for d, at in places]
 
     def _features(self, encoded: Tensor, symbol: Tensor, code: Tensor) -> Tensor:
         """What the read-out reads after this symbol, with the heads at these indices."""
-        vectors = fold(self.block.values, self.block.projection.weight, self.codes.heads)
-        said = self.block.projection.bias + vectors[code + torch.tensor(offsets(self.codes.heads))].sum(dim=1)
-        return self.model.decode(self.model.layers[0].mix(encoded[symbol] + said))  # type: ignore[operator]
+        vectors = fold(self.block.values, self.block.out_proj.weight, self.codes.heads)
+        said = self.block.out_proj.bias + vectors[code + torch.tensor(offsets(self.codes.heads))].sum(dim=1)
+        return self.model.decode(self.model.layers[0].feed_forward(encoded[symbol] + said))  # type: ignore[operator]
 
 
 def rows_of(batch: Batch, labels: int, limit: int | None, generator: np.random.Generator) -> tuple[Ints, Ints]:

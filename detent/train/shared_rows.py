@@ -27,7 +27,7 @@ class SharedRows:
     def __init__(self, model: Backbone, block: NFSM, encoded: Tensor, vectors: Tensor) -> None:
         self.model, self.heads = model, block.heads
         self.encoded, self.vectors = encoded.detach(), vectors.detach()
-        self.offset = block.projection.bias.detach()
+        self.offset = block.out_proj.bias.detach()
         self.entropy = Surprise(model.readout)
         self.sizes = (*block.heads, model.labels)
         self.keys: Ints = np.empty(0, np.int64)
@@ -68,7 +68,7 @@ class SharedRows:
         places = states + torch.tensor(offsets(self.heads))
         into = self.encoded[read] + self.offset + self.vectors[places].sum(dim=1)
         learning = torch.is_grad_enabled()
-        features = self.model.decode(self.model.layers[0].mix(into.requires_grad_(learning)))  # type: ignore[operator]
+        features = self.model.decode(self.model.layers[0].feed_forward(into.requires_grad_(learning)))  # type: ignore[operator]
         if learning:
             right, surprise = self.entropy.add(features.detach(), wanted)
             self.surprise = torch.cat([self.surprise, surprise])

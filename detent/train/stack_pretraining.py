@@ -19,7 +19,7 @@ from torch.nn.functional import cross_entropy, linear
 from detent._types import MISSING, Ints
 from detent.errors import InvalidConfig
 from detent.nn import NFSM, Backbone
-from detent.nn.backbone import Layer
+from detent.nn.backbone import BackboneLayer
 from detent.nn.init import truncated_
 from detent.ops.tables import entry_offsets, offsets
 from detent.ops.torch_kernels import fold
@@ -46,7 +46,7 @@ class StackAnchor(nn.Module):
     ) -> None:
         super().__init__()
         self.model, self.stages, self.lessons, self.settings = model, stages, lessons, settings
-        self.layers: list[Layer] = list(model.layers)  # type: ignore[arg-type]
+        self.layers: list[BackboneLayer] = list(model.layers)  # type: ignore[arg-type]
         sizes = stages.parts.max(axis=0) + 1
         self.readers = nn.ParameterList(nn.Parameter(torch.empty(int(d), model.width)) for d in sizes)
         for reader in self.readers:
@@ -100,7 +100,7 @@ class StackAnchor(nn.Module):
             self.layers, streams, self.lessons.windows, self.lessons.moves, strict=True
         ):
             block = _block(layer)
-            flat = linear(block._source(_read(layer, stream, windows)), block.weight, block.bias)
+            flat = linear(block.logit_input(_read(layer, stream, windows)), block.weight, block.bias)
             flat = flat / block.config.temperature
             for d, at, head in zip(block.heads, entry_offsets(block.heads), moves, strict=True):
                 found.append((flat[:, at : at + d * d].view(-1, d, d), head))
@@ -114,8 +114,8 @@ class StackAnchor(nn.Module):
         found = [(linear(seen, reader), parts[:, k]) for k, reader in enumerate(self.readers)]
         answers = torch.from_numpy(lessons.answers[reads])
         asked = (answers != MISSING).nonzero().flatten()
-        if self.model.reply is not None and len(asked):
-            found.append((self.model.reply(seen[asked]), answers[asked]))
+        if self.model.answer_head is not None and len(asked):
+            found.append((self.model.answer_head(seen[asked]), answers[asked]))
         return found
 
 
@@ -142,22 +142,22 @@ class AnchoredStack(Taught):
         return np.concatenate(chosen)
 
 
-def _read(layer: Layer, stream: Tensor, windows: Ints) -> Tensor:
+def _read(layer: BackboneLayer, stream: Tensor, windows: Ints) -> Tensor:
     """What the block reads in every window (R m); before a word began, a convolution holds zeros."""
     rows = torch.from_numpy(windows)
-    last = layer.before(stream[rows[:, :-1]]) * (rows[:, :-1, None] != MISSING)
-    return layer.read(stream[rows[:, -1:]], last)[0][:, 0]
+    last = layer.norm1(stream[rows[:, :-1]]) * (rows[:, :-1, None] != MISSING)
+    return layer.block_input(stream[rows[:, -1:]], last)[0][:, 0]
 
 
-def _above(layer: Layer, stream: Tensor, rows: Ints) -> Tensor:
+def _above(layer: BackboneLayer, stream: Tensor, rows: Ints) -> Tensor:
     """The residual stream above a layer: rows of (what it read, the indices it has moved to)."""
     block, read = _block(layer), torch.from_numpy(rows)
-    vectors = fold(block.values, block.projection.weight, block.heads)
-    said = block.projection.bias + vectors[read[:, 1:] + torch.tensor(offsets(block.heads))].sum(dim=1)
-    return layer.mix(stream[read[:, 0]] + said)
+    vectors = fold(block.values, block.out_proj.weight, block.heads)
+    said = block.out_proj.bias + vectors[read[:, 1:] + torch.tensor(offsets(block.heads))].sum(dim=1)
+    return layer.feed_forward(stream[read[:, 0]] + said)
 
 
-def _block(layer: Layer) -> NFSM:
+def _block(layer: BackboneLayer) -> NFSM:
     assert isinstance(layer.block, NFSM)
     return layer.block
 

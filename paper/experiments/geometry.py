@@ -28,7 +28,7 @@ from torch import Tensor
 
 from detent import records
 from detent.nn import NFSM, Backbone
-from detent.nn.backbone import Layer
+from detent.nn.backbone import BackboneLayer
 from detent.nn.recurrent import Recurrent
 from detent.tasks import task
 from detent.train import Settings, baselines
@@ -87,7 +87,7 @@ class Tables:
         return torch.stack(states)
 
     def say(self, states: Tensor, u: Tensor) -> Tensor:
-        return self.block.projection(states)
+        return self.block.out_proj(states)
 
     def _values(self) -> tuple[Tensor, ...]:
         return self.block.values.split(self.block.heads)
@@ -97,16 +97,16 @@ class Tables:
 def follow(model: Backbone, cell: str, letter: int, wanted: Any) -> list[records.Row]:
     """The rows of one model, but for how it was trained."""
     last = model.layers[-1]
-    assert isinstance(last, Layer)
+    assert isinstance(last, BackboneLayer)
     reader: Reader = Tables(last.block) if isinstance(last.block, NFSM) else Affine(last.block)  # type: ignore[arg-type]
     h = model.encode(torch.full((1, len(wanted)), letter))
     for layer in list(model.layers)[:-1]:
         h, _ = layer(h, (None, None))
-    u = last.read(h)[0][0]
+    u = last.block_input(h)[0][0]
     states = reader.follow(u)
 
     def read_out(moved: Tensor, at: Tensor) -> Any:
-        return model.label(last.mix(h[0, at] + reader.say(moved, u[at]))).argmax(-1).numpy()
+        return model.label_logits(last.feed_forward(h[0, at] + reader.say(moved, u[at]))).argmax(-1).numpy()
 
     said = read_out(states, torch.arange(len(states)))
     mean = states.double().mean(0)

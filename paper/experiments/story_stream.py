@@ -58,7 +58,7 @@ def stream_rows(model: Backbone, task: Task, seed: int) -> list[records.Row]:
         visited.append(place)
     with torch.no_grad():
         h, _ = model.eval().hidden(torch.from_numpy(story.inputs.astype(np.int64)))
-        said = int(model.answer(h[:, -1]).argmax())
+        said = int(model.answer_logits(h[:, -1]).argmax())
     rows: list[records.Row] = [
         {"kind": "story", "task": task.name, "tokens": tokens, "answer": found.replies[int(story.answers[0])],
          "said": found.replies[said]}

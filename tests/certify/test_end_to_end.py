@@ -90,7 +90,7 @@ def test_stories_from_weights_to_file(tmp_path: Path) -> None:
     with torch.no_grad():
         seen = model.decode(model.hidden(torch.from_numpy(batch.inputs).long())[0])
         assert np.array_equal(model.readout(seen).argmax(-1).numpy(), batch.states)
-        assert np.array_equal(model.reply(seen)[:, -1].argmax(-1).numpy(), batch.answers)
+        assert np.array_equal(model.answer_head(seen)[:, -1].argmax(-1).numpy(), batch.answers)
 
     found = extract(model, labels=told.machine.states, grammar=told.grammar)
     assert told.question is not None

@@ -83,11 +83,11 @@ def backbone(cascade: Cascade, *, width: int, seed: int = 0, **more: Any) -> Bac
     """A random network of the cascade's shape."""
     seeded = torch.Generator().manual_seed(seed)
     blocks = [
-        NFSM(width, heads, start=home, generator=seeded)
+        NFSM(width, heads, initial_state=home, generator=seeded)
         for heads, home in zip(cascade.heads, cascade.home, strict=True)
     ]
     return Backbone(
-        cascade.symbols, cascade.labels, blocks, width=width, reach=cascade.reach, answers=cascade.answers,
+        cascade.symbols, cascade.labels, blocks, width=width, kernel_size=cascade.reach, answers=cascade.answers,
         generator=seeded, **more,
     ).eval()  # fmt: skip
 
@@ -110,9 +110,9 @@ def realise(cascade: Cascade, *, width: int, grammar: Moore | None = None, seed:
     seen = network.model.decode(network.above(len(wanted.heads) - 1, wanted.read_outs))
     said = torch.nn.functional.one_hot(torch.from_numpy(wanted.labels.copy()).long(), cascade.labels)
     _solve(seen, MARGIN * said.double(), model.readout.weight, model.readout.bias)
-    if model.reply is not None:
+    if model.answer_head is not None:
         replied = torch.nn.functional.one_hot(torch.from_numpy(wanted.answers.copy()).long(), cascade.answers)
-        _solve(seen, MARGIN * replied.double(), model.reply.weight, model.reply.bias)
+        _solve(seen, MARGIN * replied.double(), model.answer_head.weight, model.answer_head.bias)
     return model
 
 
@@ -145,16 +145,16 @@ def spelling(
     symbols, begin = len(tables[0]), max(8, 2 * len(tables[0]))
     cascade = side_by_side(tables, lambda seen: 0, labels=len(label_of))
     model = backbone(cascade, width=begin + sum(sizes), seed=seed)
-    block = model.layers[0].block = NFSM(model.width, sizes, value_width=max(sizes), start=start)
-    model.encoded.weight[begin:] = 0
-    for linear in (block.projection, model.layers[0].mlp.down, model.decoder.gate, model.decoder.up,
+    block = model.layers[0].block = NFSM(model.width, sizes, value_width=max(sizes), initial_state=start)
+    model.encoder_norm.weight[begin:] = 0
+    for linear in (block.out_proj, model.layers[0].mlp.down, model.decoder.gate, model.decoder.up,
                    model.decoder.down, model.readout):  # fmt: skip
         linear.weight.zero_()
         linear.bias.zero_()
     for head, (d, at) in enumerate(zip(sizes, offsets(sizes), strict=True)):
         block.values[at : at + d] = torch.eye(d, max(sizes))
         for k in range(d):
-            block.projection.weight[begin + at + k, head * max(sizes) + k] = 8
+            block.out_proj.weight[begin + at + k, head * max(sizes) + k] = 8
     model.decoder.gate.bias.fill_(4.0)
     model.decoder.up.weight[: model.width] = torch.eye(model.width)
     model.decoder.down.weight[:, : model.width] = torch.eye(model.width)

@@ -29,15 +29,15 @@ STACKS = [
 
 def build(reach: int, layers: Sequence[tuple[int, ...]], *, symbols: int = 4, labels: int = 6, seed: int = 3, **more):
     seeded = torch.Generator().manual_seed(seed)
-    blocks = [NFSM(16, heads, start=[d - 1 for d in heads], generator=seeded) for heads in layers]
-    return Backbone(symbols, labels, blocks, width=16, reach=reach, answers=3, generator=seeded, **more)
+    blocks = [NFSM(16, heads, initial_state=[d - 1 for d in heads], generator=seeded) for heads in layers]
+    return Backbone(symbols, labels, blocks, width=16, kernel_size=reach, answers=3, generator=seeded, **more)
 
 
 @torch.no_grad()
 def run(model: Backbone, words: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
     """(labels, answers) that the network itself gives."""
     seen = model.decode(model.hidden(words)[0])
-    return model.readout(seen).argmax(-1).numpy(), model.reply(seen).argmax(-1).numpy()
+    return model.readout(seen).argmax(-1).numpy(), model.answer_head(seen).argmax(-1).numpy()
 
 
 def followed(found: Extracted, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -77,8 +77,8 @@ def configurations_by_hand(model: Backbone, symbols: int) -> dict[tuple, list[tu
 
     beginning = []
     for layer in model.layers:
-        last = None if layer.convolution is None else layer.convolution.initial_state(1)
-        beginning.append((last, torch.tensor([layer.block.home])))
+        last = None if layer.conv is None else layer.conv.initial_state(1)
+        beginning.append((last, torch.tensor([layer.block.config.initial_state])))
     states, found = {key(beginning): beginning}, {}
     for name in (queue := list(states)):
         found[name] = []
@@ -105,7 +105,7 @@ def test_tables_and_margins_are_those_of_the_layer() -> None:
     model = build(1, [(3, 4)]).double().eval()
     found, (layer,) = extract(model, symbols="wxyz"), model.layers
     with torch.no_grad():
-        logits = layer.block.logits(layer.read(model.encode(torch.arange(4)))[0])
+        logits = layer.block.logits(layer.block_input(model.encode(torch.arange(4)))[0])
     for head, theta in enumerate(logits):
         assert np.array_equal(found.head_tables[head], theta.argmax(-2).numpy())
         top = theta.sort(dim=-2, descending=True).values

@@ -14,7 +14,7 @@ from detent.ops.gumbel import gumbel
 def run_one_hot(layer, x, start, seed, *, resets=None, lengths=None, noisy=True, sequence=None):
     """(y: B L m, last h: B S), differentiable; `start` is one-hot rows, B S."""
     B, L, _ = x.shape
-    source = layer.mixture(x) if layer.mixture is not None else x
+    source = layer.mix_proj(x) if layer.mix_proj is not None else x
     theta = source @ layer.weight.T + layer.bias
     u = theta / layer.config.temperature
     if noisy:
@@ -38,7 +38,7 @@ def run_one_hot(layer, x, start, seed, *, resets=None, lengths=None, noisy=True,
 
 
 def _home(layer, h):
-    parts = [torch.eye(d, dtype=h.dtype)[k] for d, k in zip(layer.heads, layer.home, strict=True)]
+    parts = [torch.eye(d, dtype=h.dtype)[k] for d, k in zip(layer.heads, layer.config.initial_state, strict=True)]
     return torch.cat(parts)
 
 
@@ -59,4 +59,4 @@ def _read(layer, h):
     for d in layer.heads:
         parts.append(h[index : index + d] @ layer.values[index : index + d])
         index += d
-    return layer.projection(torch.cat(parts))
+    return layer.out_proj(torch.cat(parts))

@@ -7,15 +7,15 @@ import torch
 from detent.nn import NFSM, Backbone, CausalConvolution
 
 
-def build(reach, layers=2, **more):
+def build(kernel_size, layers=2, **more):
     seeded = torch.Generator().manual_seed(5)
     blocks = [NFSM(16, (3, 2), generator=seeded) for _ in range(layers)]
-    return Backbone(7, 5, blocks, width=16, reach=reach, generator=seeded, **more).eval()
+    return Backbone(7, 5, blocks, width=16, kernel_size=kernel_size, generator=seeded, **more).eval()
 
 
 def test_continuing_is_one_long_call(generator):
-    for reach in (1, 2, 3):
-        model = build(reach)
+    for kernel_size in (1, 2, 3):
+        model = build(kernel_size)
         tokens = torch.randint(0, 7, (3, 40), generator=generator)
         with torch.no_grad():
             whole, _ = model(tokens)
@@ -31,8 +31,8 @@ def test_without_a_convolution_a_block_reads_the_token_alone(generator):
     model = build(1, layers=1)
     tokens = torch.randint(0, 7, (2, 9), generator=generator)
     with torch.no_grad():
-        seen, _ = model.layers[0].read(model.encode(tokens))
-        alone, _ = model.layers[0].read(model.encode(torch.arange(7)))
+        seen, _ = model.layers[0].block_input(model.encode(tokens))
+        alone, _ = model.layers[0].block_input(model.encode(torch.arange(7)))
     torch.testing.assert_close(seen, alone[tokens])
 
 
@@ -54,5 +54,5 @@ def test_the_convolution_is_causal_and_remembers(generator):
 def test_answers_have_a_read_out_of_their_own():
     model = build(2, answers=3)
     h, _ = model.hidden(torch.zeros(1, 4, dtype=torch.int64))
-    assert model.reply is not None
-    assert model.reply(model.decode(h)).shape == (1, 4, 3)
+    assert model.answer_head is not None
+    assert model.answer_head(model.decode(h)).shape == (1, 4, 3)

@@ -46,15 +46,15 @@ def by_hand(layer: Memory, x: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np
     w = {name: tensor.detach().numpy() for name, tensor in layer.state_dict().items()}
     alpha, outputs = np.exp(w["log_alpha"]), []
     for row in x:
-        push = w["push.weight"] @ row + w["push.bias"]
-        threshold = np.abs(w["threshold.weight"] @ row + w["threshold.bias"])
+        push = w["push_proj.weight"] @ row + w["push_proj.bias"]
+        threshold = np.abs(w["threshold_proj.weight"] @ row + w["threshold_proj.bias"])
         z = np.heaviside(np.abs(push) - threshold, 0)
         if isinstance(layer, BMRU):
             h = z * np.sign(push) * alpha + (1 - z) * h
         else:
             h = z * (np.sign(push) * alpha + h) + (1 - z) * h
             h = np.clip(h, -2 * alpha, 2 * alpha)
-        outputs.append(w["leave.weight"] @ h + w["leave.bias"])
+        outputs.append(w["out_proj.weight"] @ h + w["out_proj.bias"])
     return np.array(outputs), h
 
 
@@ -98,10 +98,10 @@ def test_no_step_of_a_bmru_swaps_its_levels() -> None:
     assert (1, 0) not in found
 
 
-@pytest.mark.parametrize("reach", [1, 2, 5])
-def test_steps_of_a_cmru_are_shifts_that_stop(reach: int) -> None:
-    layer = CMRU(WIDTH, UNITS, reach, generator=torch.Generator().manual_seed(0))
-    n = 2 * reach + 1
+@pytest.mark.parametrize("max_count", [1, 2, 5])
+def test_steps_of_a_cmru_are_shifts_that_stop(max_count: int) -> None:
+    layer = CMRU(WIDTH, UNITS, max_count, generator=torch.Generator().manual_seed(0))
+    n = 2 * max_count + 1
     tables = torch.stack(layer.tables(3 * torch.randn(50, 40, WIDTH, generator=torch.Generator().manual_seed(0))))
     found = {tuple(table) for table in tables.view(-1, n).tolist()}
     assert found == {tuple(min(max(k + by, 0), n - 1) for k in range(n)) for by in (-1, 0, 1)}
@@ -245,13 +245,13 @@ def test_refusals() -> None:
         layer(x, torch.full((2, UNITS), 0.5))
     with pytest.raises(InvalidInput, match="a push or a threshold is NaN or infinite"):
         layer(torch.where(x > 2, torch.nan, x))
-    with pytest.raises(InvalidConfig, match="start is a level between 0 and 1; got 2"):
-        BMRU(4, 4, start=2)
-    with pytest.raises(InvalidConfig, match="start is a level between 0 and 6; got -1"):
-        CMRU(4, 4, 3, start=-1)
-    with pytest.raises(InvalidConfig, match="reach must be at least 1; got 0"):
+    with pytest.raises(InvalidConfig, match="initial_level is a level between 0 and 1; got 2"):
+        BMRU(4, 4, initial_level=2)
+    with pytest.raises(InvalidConfig, match="initial_level is a level between 0 and 6; got -1"):
+        CMRU(4, 4, 3, initial_level=-1)
+    with pytest.raises(InvalidConfig, match="max_count must be at least 1; got 0"):
         CMRU(4, 4, 0)
-    with pytest.raises(InvalidConfig, match="reach must be at most 1023"):
+    with pytest.raises(InvalidConfig, match="max_count must be at most 1023"):
         CMRU(4, 4, 5000)
     with pytest.raises(InvalidConfig, match="units must be at least 1; got 0"):
         BMRU(4, 0)

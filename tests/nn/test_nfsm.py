@@ -44,8 +44,8 @@ def test_a_run_is_its_tables_one_after_the_other(backend, L, generator):
     states = follow_tables(layer, x, start)
     assert torch.equal(last, states[:, -1] if L else start)
     vectors = [layer.values[at : at + d] for at, d in ((0, 7), (7, 3), (10, 2))]
-    wanted = torch.cat([part[states[..., h]] for h, part in enumerate(vectors)], dim=-1) @ layer.projection.weight.T
-    torch.testing.assert_close(y, wanted + layer.projection.bias, atol=1e-5, rtol=1e-5)  # float32, 12 terms
+    wanted = torch.cat([part[states[..., h]] for h, part in enumerate(vectors)], dim=-1) @ layer.out_proj.weight.T
+    torch.testing.assert_close(y, wanted + layer.out_proj.bias, atol=1e-5, rtol=1e-5)  # float32, 12 terms
 
 
 @pytest.mark.parametrize("backend", backends_under_test())
@@ -73,7 +73,9 @@ def test_compiled_logits_have_the_bits_of_the_definition(generator):
 
 
 @pytest.mark.usefixtures("poisoned")
-@pytest.mark.parametrize("more", [{}, {"dictionary": 6}, {"start": (3, 2, 1)}], ids=("plain", "dictionary", "start"))
+@pytest.mark.parametrize(
+    "more", [{}, {"dictionary": 6}, {"initial_state": (3, 2, 1)}], ids=("plain", "dictionary", "start")
+)
 @pytest.mark.parametrize("backend", backends_under_test())
 def test_continuing_and_streaming_are_one_long_call(backend, more, generator):
     layer = layer_of(backend, **more)
@@ -184,7 +186,7 @@ def test_padding_holds_the_state(backend, generator):
 
 @pytest.mark.parametrize("backend", backends_under_test())
 def test_resets_begin_a_new_episode(backend, generator):
-    layer = layer_of(backend, start=(1, 2, 0))
+    layer = layer_of(backend, initial_state=(1, 2, 0))
     x = torch.randn(2, 10, 20, generator=generator)
     resets = torch.zeros(2, 10, dtype=torch.bool)
     resets[0, 4] = resets[1, 0] = resets[1, 7] = resets[1, 8] = True
@@ -306,8 +308,8 @@ def test_wrong_calls_are_named(x, more, sentence, training):
         ({"temperature": -1.0}, "temperature must be positive"),
         ({"temperature": float("nan")}, "temperature must be positive"),
         ({"dictionary": 0}, "dictionary must be at least 1"),
-        ({"start": (0,)}, "start has one index per head"),
-        ({"start": (0, 5)}, "start has one index per head"),
+        ({"initial_state": (0,)}, "initial_state has one index per head"),
+        ({"initial_state": (0, 5)}, "initial_state has one index per head"),
         ({"chunk": -1}, "chunk must be 0"),
     ],
 )
@@ -325,7 +327,7 @@ def test_a_missing_backend_says_why_and_what_to_do(monkeypatch):
 
 
 def test_a_folder_holds_the_layer(tmp_path, generator):
-    layer = layer_of("cpu", dictionary=4, start=(1, 1, 1)).double()
+    layer = layer_of("cpu", dictionary=4, initial_state=(1, 1, 1)).double()
     layer.save_pretrained(tmp_path / "layer")
     assert sorted(path.name for path in (tmp_path / "layer").iterdir()) == ["config.json", "model.safetensors"]
     again = NFSM.from_pretrained(tmp_path / "layer").eval()

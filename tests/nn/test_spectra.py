@@ -46,7 +46,7 @@ def test_mamba_contracts() -> None:
 def test_mamba_s_eigenvalues_may_be_negative() -> None:
     layer = MambaMinus(8, 5, 4, generator=generator())
     with torch.no_grad():
-        layer.pace.bias.fill_(1.0)
+        layer.dt_proj.bias.fill_(1.0)
     a = layer.transitions(inputs(8))
     assert -1 < float(a.min()) < -0.5
     assert float(a.max()) < 1

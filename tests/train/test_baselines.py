@@ -85,7 +85,7 @@ def test_the_papers_configuration_is_available_by_name() -> None:
 
 def test_a_task_with_questions_gets_a_convolution_and_answers() -> None:
     model = network("mamba", Size(layers=1, width=8, channels=4, states=2), task("TSO3"))
-    assert (model.reach, model.answers) == (2, 3)
+    assert (model.kernel_size, model.answers) == (2, 3)
 
 
 def test_unknown_names() -> None:

@@ -58,7 +58,7 @@ def test_the_plane_is_that_of_the_largest_variances() -> None:
     run, first, *_ = follow(model, "mamba", 1, np.zeros(LENGTH, int))
     layer = model.layers[0]
     with torch.no_grad():
-        u, state, states = layer.read(model.encode(torch.tensor([[1]])))[0][0], None, []
+        u, state, states = layer.block_input(model.encode(torch.tensor([[1]])))[0][0], None, []
         for _ in range(LENGTH):
             _, state = layer.block.step(u, state)
             states.append(state.flatten().double().numpy())

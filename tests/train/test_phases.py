@@ -16,8 +16,8 @@ from detent.nn.losses import (
     exploration_penalty,
     first_error,
     mask,
+    record_calls,
     tracking_loss,
-    watched,
 )
 from detent.tasks import task as get_task
 from detent.train import Anchor, Anchored, Anchoring, Settings, Tracking, checkpoint, find_codes, observe
@@ -28,7 +28,7 @@ SMALL = Settings(batch=16, length=12, check_words=32, check_every=5)
 def model_of(name, heads, *, width=32, start=None, seed=0):
     task = get_task(name)
     generator = torch.Generator().manual_seed(seed)
-    block = NFSM(width, heads, start=start, generator=generator)
+    block = NFSM(width, heads, initial_state=start, generator=generator)
     symbols, labels = task.machine.n_symbols, task.machine.n_states
     return task, Backbone(symbols, labels, [block], width=width, generator=generator)
 
@@ -97,7 +97,7 @@ def test_the_penalty_is_the_formula_at_the_states_of_this_pass():
         model.layers[0].block.weight.mul_(6)
     batch = task.sample(8, 10, np.random.default_rng(0))
     model.train()
-    with watched(model) as calls:
+    with record_calls(model) as calls:
         model(torch.from_numpy(batch.inputs.astype(np.int64)), seed=3)
     (call,) = calls
     first = torch.tensor([0, 1, 5, 9, 10, 10, 2, 3])

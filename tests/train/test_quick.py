@@ -17,7 +17,7 @@ from torch import nn
 
 from detent.errors import InvalidConfig, UnknownName
 from detent.nn import NFSM, Backbone, MambaMinus
-from detent.nn.losses import FAINT, first_error, mask, reach
+from detent.nn.losses import MASK_CUTOFF, first_error, mask, mask_length
 from detent.tasks import task as get_task
 from detent.train import Settings, Tracking, fast_gradient
 from tests.train.test_phases import anchored
@@ -91,7 +91,7 @@ def both(task, model, settings, *, spoil=None, seed=5):
         model.set_submodule(name, module)
     model.zero_grad(set_to_none=True)
     step = fast_gradient.Step(model, tokens, labels, settings, chosen, settings.masks)
-    walk = step.walk(seed if settings.noise else None, reach(settings.mask_rate))
+    walk = step.walk(seed if settings.noise else None, mask_length(settings.mask_rate))
     loss = step.backward(walk, settings.exploration if settings.noise else 0.0)
     quickly = loss, walk.first, gradients(model)
 
@@ -177,8 +177,8 @@ def test_the_comparison_barks_when_one_number_is_another(spoil):
 
 
 def test_the_mask_ends_where_its_weight_is_lost_in_float32():
-    assert reach(3.0) == 6
-    assert np.exp(-3.0 * 5) >= FAINT > np.exp(-3.0 * 6)
+    assert mask_length(3.0) == 6
+    assert np.exp(-3.0 * 5) >= MASK_CUTOFF > np.exp(-3.0 * 6)
     weights = mask(torch.tensor([2]), 12, 3.0)[0]
     assert weights[7] > 0
     assert weights[8:].tolist() == [0.0] * 4
@@ -205,7 +205,7 @@ def test_the_path_is_chosen_in_sight():
     assert Tracking(model, task, Settings(path="plain"), generator).path == "plain"
     two = Backbone(2, 6, [NFSM(32, (3,)), NFSM(32, (3,))], width=32)
     other = Backbone(2, 6, [MambaMinus(32, 32)], width=32)
-    wide = Backbone(2, 6, [NFSM(32, (3, 2))], width=32, reach=2)
+    wide = Backbone(2, 6, [NFSM(32, (3, 2))], width=32, kernel_size=2)
     for model in (two, other, wide):
         assert Tracking(model, task, Settings(), generator).path == "plain"
         with pytest.raises(InvalidConfig, match="path 'quick' trains one NFSM layer without a convolution on the CPU"):

@@ -21,11 +21,11 @@ def taught(people: int, *, width: int = 64, steps: int = 400, seed: int = 0) -> 
     told = stories(task, np.random.default_rng(seed), batch=128)
     stages = stage(task, list(islice(told, 4)))
     blocks = [
-        NFSM(width, heads, start=start, generator=generator)
+        NFSM(width, heads, initial_state=start, generator=generator)
         for heads, start in zip(stages.heads, stages.starts, strict=True)
     ]
     model = Backbone(
-        task.machine.n_symbols, task.machine.n_states, blocks, width=width, reach=2, answers=people,
+        task.machine.n_symbols, task.machine.n_states, blocks, width=width, kernel_size=2, answers=people,
         generator=generator,
     )  # fmt: skip
     anchor = StackAnchor(model, stages, learn_from(told, stages), Anchoring(longest=steps), generator)
@@ -54,8 +54,8 @@ def test_stories_of_any_length_are_understood(two_people: AnchoredStack) -> None
         batch = task.sample(16, length, np.random.default_rng(length))
         with torch.no_grad():
             h, _ = model.hidden(torch.from_numpy(batch.inputs.astype(np.int64)))
-            assert np.array_equal(model.label(h).argmax(-1).numpy(), batch.states)
-            assert np.array_equal(model.answer(h[:, -1]).argmax(-1).numpy(), batch.answers)
+            assert np.array_equal(model.label_logits(h).argmax(-1).numpy(), batch.states)
+            assert np.array_equal(model.answer_logits(h[:, -1]).argmax(-1).numpy(), batch.answers)
 
 
 def test_margins_are_those_of_the_network(two_people: AnchoredStack) -> None:
@@ -69,19 +69,19 @@ def test_margins_are_those_of_the_network(two_people: AnchoredStack) -> None:
             layer.block.bias[0] -= 1e3  # the first head shall not stay at index 0
             assert anchor.margins()[0] < -1e3
             layer.block.bias[0] += 1e3
-        anchor.model.reply.bias[1] += 1e3
+        anchor.model.answer_head.bias[1] += 1e3
         assert anchor.margins()[1] < -100
-        anchor.model.reply.bias[1] -= 1e3
+        anchor.model.answer_head.bias[1] -= 1e3
 
 
 def test_answers_are_part_of_the_loss() -> None:
     """The gradient of the released phase reaches the second read-out."""
     phase = taught(2, width=16)
     model = phase.anchor.model
-    before = model.reply.weight.clone()
+    before = model.answer_head.weight.clone()
     settings = Settings(batch=4, length=16, check_words=4)
     Tracking(model, get_task("TSO2"), settings, np.random.default_rng(0)).step()
-    assert not torch.equal(model.reply.weight, before)
+    assert not torch.equal(model.answer_head.weight, before)
 
 
 def test_a_check_counts_wrong_answers(two_people: AnchoredStack) -> None:
@@ -89,9 +89,9 @@ def test_a_check_counts_wrong_answers(two_people: AnchoredStack) -> None:
     tracking = Tracking(model, task, Settings(length=31, check_words=32), np.random.default_rng(5))
     assert tracking.accuracy() == 1.0
     with torch.no_grad():
-        model.reply.bias[0] += 1e3
+        model.answer_head.bias[0] += 1e3
         assert 0 < tracking.accuracy() < 1
-        model.reply.bias[0] -= 1e3
+        model.answer_head.bias[0] -= 1e3
 
 
 def test_half_of_the_reads_ask() -> None:

@@ -52,8 +52,8 @@ def test_the_network_answers_long_stories(learned: Run) -> None:
     batch = learned.task.sample(8, 2003, np.random.default_rng(0))
     with torch.no_grad():
         h, _ = learned.model.eval().hidden(torch.from_numpy(batch.inputs.astype(np.int64)))
-        assert np.array_equal(learned.model.label(h).argmax(-1).numpy(), batch.states)
-        assert np.array_equal(learned.model.answer(h[:, -1]).argmax(-1).numpy(), batch.answers)
+        assert np.array_equal(learned.model.label_logits(h).argmax(-1).numpy(), batch.states)
+        assert np.array_equal(learned.model.answer_logits(h[:, -1]).argmax(-1).numpy(), batch.answers)
 
 
 def test_the_folder_brings_it_back(learned: Run, folder: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_network_that_is_wrong_on_tellings_answers_its_stories(learned: Run) -
     bent = network(learned.task, learned.extracted.heads, width=64)
     bent.load_state_dict(learned.model.state_dict())
     with torch.no_grad():
-        bent.reply.bias[0] += 1e3
+        bent.answer_head.bias[0] += 1e3
     told = tell(bent.eval(), learned.extracted)
     assert not told.right
     assert told.wrong is not None

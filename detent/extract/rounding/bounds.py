@@ -85,10 +85,10 @@ def bounds(
     and the results of operations are rounded to the format, operations are computed inside in float32 (or, with
     `Assumptions(inside="same")`, in the format itself), and the logits of the NFSM stay in the inner format.
     """
-    if len(model.layers) != 1 or model.reach != 1:
+    if len(model.layers) != 1 or model.kernel_size != 1:
         raise InvalidInput(
-            f"the tables of {len(model.layers)} layers with a reach of {model.reach} depend on more than the symbol; "
-            "use `Traced`, which is asked window by window."
+            f"the tables of {len(model.layers)} layers with a reach of {model.kernel_size} depend on more than "
+            "the symbol; use `Traced`, which is asked window by window."
         )
     traced = Traced(model, format, symbols=symbols, assumptions=assumptions)
     tokens = np.arange(len(traced.real.streams[0]))[:, None]

@@ -23,7 +23,7 @@ from detent.extract.rounding.batches import each
 from detent.extract.rounding.formats import EXACT, OURS, Arithmetic, Format
 from detent.extract.rounding.layers import Affine, Entries, Gated, Normalising, add, silu, stored
 from detent.nn import NFSM, Backbone, GatedMLP
-from detent.nn.backbone import Layer
+from detent.nn.backbone import BackboneLayer
 
 # -- The parameters of a backbone as a format stores them, in float64.
 
@@ -76,11 +76,11 @@ class Stages:
         read, self.arithmetic = Reader(arithmetic.store), arithmetic
         self.sharp = arithmetic is not EXACT  # a bound of our own rounding alone can afford to be crude
         self.embedding = read.array(model.embedding.weight)
-        self.encoder, self.encoded = read.gated(model.encoder), read.normalising(model.encoded)
+        self.encoder, self.encoded = read.gated(model.encoder), read.normalising(model.encoder_norm)
         self.layers = [LayerStages(layer, arithmetic, sharp=self.sharp) for layer in model.layers]  # type: ignore[arg-type]
-        self.final, self.decoder = read.normalising(model.final), read.gated(model.decoder)
+        self.final, self.decoder = read.normalising(model.final_norm), read.gated(model.decoder)
         self.readout = read.affine(model.readout)
-        self.reply = None if model.reply is None else read.affine(model.reply)
+        self.reply = None if model.answer_head is None else read.affine(model.answer_head)
 
     @quiet(all="ignore")
     def encode(self, tokens: Ints) -> Ball:
@@ -97,15 +97,15 @@ class Stages:
 class LayerStages:
     """One layer: normalise, convolve, choose, speak, mix."""
 
-    def __init__(self, layer: Layer, arithmetic: Arithmetic, *, sharp: bool) -> None:
+    def __init__(self, layer: BackboneLayer, arithmetic: Arithmetic, *, sharp: bool) -> None:
         assert isinstance(layer.block, NFSM)
-        read, block, convolution = Reader(arithmetic.store), layer.block, layer.convolution
+        read, block, convolution = Reader(arithmetic.store), layer.block, layer.conv
         self.arithmetic, self.sharp, self.heads = arithmetic, sharp, block.heads
-        self.before, self.after = read.normalising(layer.before), read.normalising(layer.after)
+        self.before, self.after = read.normalising(layer.norm1), read.normalising(layer.norm2)
         self.taps = None if convolution is None else (read.array(convolution.weight).T, read.array(convolution.bias))
-        self.mixture = None if block.mixture is None else read.affine(block.mixture)
+        self.mixture = None if block.mix_proj is None else read.affine(block.mix_proj)
         self.moves = Affine(read.array(block.weight), read.array(block.bias))
-        self.values, self.projection = read.array(block.values), read.affine(block.projection)
+        self.values, self.projection = read.array(block.values), read.affine(block.out_proj)
         self.mlp = read.gated(layer.mlp)
 
     @quiet(all="ignore")

@@ -75,18 +75,18 @@ class Adversary:
         return self.stored(self.basic(x + y))
 
     def logits(self, token):
-        return self.affine("layers.0.block", self.norm("layers.0.before", self.encode(token)), stores=0)
+        return self.affine("layers.0.block", self.norm("layers.0.norm1", self.encode(token)), stores=0)
 
     def encode(self, token):
         x = self.p["embedding.weight"][token : token + 1].double()
-        return self.norm("encoded", self.mlp("encoder", x))
+        return self.norm("encoder_norm", self.mlp("encoder", x))
 
     def labels(self, row):
         at = torch.cumsum(torch.tensor([0, *self.heads]), 0)[:-1]
         words = self.p["layers.0.block.values"][torch.as_tensor(row[1:]) + at].reshape(1, -1).double()
-        h = self.add(self.encode(row[0]), self.affine("layers.0.block.projection", words, stores=1))
-        h = self.add(h, self.mlp("layers.0.mlp", self.norm("layers.0.after", h)))
-        return self.affine("readout", self.mlp("decoder", self.norm("final", h)))
+        h = self.add(self.encode(row[0]), self.affine("layers.0.block.out_proj", words, stores=1))
+        h = self.add(h, self.mlp("layers.0.mlp", self.norm("layers.0.norm2", h)))
+        return self.affine("readout", self.mlp("decoder", self.norm("final_norm", h)))
 
 
 def worst(adversary, compute, entry):

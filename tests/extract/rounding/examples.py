@@ -14,7 +14,7 @@ def build(width=8, heads=((3, 2),), *, symbols=3, labels=5, reach=1, seed=1, dic
     seeded = torch.Generator().manual_seed(seed)
     blocks = [NFSM(width, some, dictionary=dictionary, generator=seeded) for some in heads]
     model = Backbone(
-        symbols, labels, blocks, width=width, reach=reach, answers=answers, hidden=hidden, generator=seeded
+        symbols, labels, blocks, width=width, kernel_size=reach, answers=answers, hidden=hidden, generator=seeded
     ).eval()  # fmt: skip
     with torch.no_grad():
         for parameter in model.parameters():

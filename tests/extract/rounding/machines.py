@@ -161,13 +161,13 @@ class Network:
         return self.affine(f"{name}.down", self.machine.multiply(gate, self.affine(f"{name}.up", x)))
 
     def encode(self, tokens):
-        return self.norm("encoded", self.mlp("encoder", self.p["embedding.weight"][tokens]))
+        return self.norm("encoder_norm", self.mlp("encoder", self.p["embedding.weight"][tokens]))
 
     def normalise(self, layer, h):
-        return self.norm(f"layers.{layer}.before", h)
+        return self.norm(f"layers.{layer}.norm1", h)
 
     def convolve(self, layer, window):
-        name, held = f"layers.{layer}.convolution", None
+        name, held = f"layers.{layer}.conv", None
         held = self.p[f"{name}.bias"]
         for tap, x in enumerate(window):
             held = self.machine.add(held, self.machine.multiply(x, self.p[f"{name}.weight"][:, tap]))
@@ -175,18 +175,18 @@ class Network:
 
     def logits(self, layer, u):
         name = f"layers.{layer}.block"
-        if f"{name}.mixture.weight" in self.p:
-            u = self.affine(f"{name}.mixture", u, store=False)
+        if f"{name}.mix_proj.weight" in self.p:
+            u = self.affine(f"{name}.mix_proj", u, store=False)
         return self.affine(name, u, store=False)
 
     def above(self, layer, h, indices):
         name, at = f"layers.{layer}.block", np.cumsum([0, *self.heads[layer]])[:-1]
         words = self.p[f"{name}.values"][indices + at].reshape(len(indices), -1)
-        h = self.machine.add(h, self.machine.store(self.affine(f"{name}.projection", words, store=False)))
-        return self.machine.add(h, self.mlp(f"layers.{layer}.mlp", self.norm(f"layers.{layer}.after", h)))
+        h = self.machine.add(h, self.machine.store(self.affine(f"{name}.out_proj", words, store=False)))
+        return self.machine.add(h, self.mlp(f"layers.{layer}.mlp", self.norm(f"layers.{layer}.norm2", h)))
 
     def label(self, h):
-        return self.affine("readout", self.mlp("decoder", self.norm("final", h)))
+        return self.affine("readout", self.mlp("decoder", self.norm("final_norm", h)))
 
     def one_layer(self, tokens, rows):
         """(logits of the tokens: A e, logits of the labels: R n)."""

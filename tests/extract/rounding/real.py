@@ -34,13 +34,13 @@ class Real:
         return self.affine(f"{name}.down", hidden)
 
     def encode(self, token):
-        return self.norm("encoded", self.mlp("encoder", vector(self.p["embedding.weight"][token])))
+        return self.norm("encoder_norm", self.mlp("encoder", vector(self.p["embedding.weight"][token])))
 
     def normalise(self, layer, h):
-        return self.norm(f"layers.{layer}.before", h)
+        return self.norm(f"layers.{layer}.norm1", h)
 
     def convolve(self, layer, window):
-        weight, bias = self.p[f"layers.{layer}.convolution.weight"], self.p[f"layers.{layer}.convolution.bias"]
+        weight, bias = self.p[f"layers.{layer}.conv.weight"], self.p[f"layers.{layer}.conv.bias"]
         held = vector(bias)
         for tap, x in enumerate(window):
             held = [y + value * w for y, value, w in zip(held, x, vector(weight[:, tap]), strict=True)]
@@ -48,19 +48,19 @@ class Real:
 
     def logits(self, layer, u):
         name = f"layers.{layer}.block"
-        if f"{name}.mixture.weight" in self.p:
-            u = self.affine(f"{name}.mixture", u)
+        if f"{name}.mix_proj.weight" in self.p:
+            u = self.affine(f"{name}.mix_proj", u)
         return self.affine(name, u)
 
     def above(self, layer, h, indices):
         name, at = f"layers.{layer}.block", np.cumsum([0, *self.heads[layer]])[:-1]
         words = vector(self.p[f"{name}.values"][np.asarray(indices) + at].reshape(-1))
-        h = [a + b for a, b in zip(h, self.affine(f"{name}.projection", words), strict=True)]
-        mixed = self.mlp(f"layers.{layer}.mlp", self.norm(f"layers.{layer}.after", h))
+        h = [a + b for a, b in zip(h, self.affine(f"{name}.out_proj", words), strict=True)]
+        mixed = self.mlp(f"layers.{layer}.mlp", self.norm(f"layers.{layer}.norm2", h))
         return [a + b for a, b in zip(h, mixed, strict=True)]
 
     def label(self, h):
-        return self.affine("readout", self.mlp("decoder", self.norm("final", h)))
+        return self.affine("readout", self.mlp("decoder", self.norm("final_norm", h)))
 
     def one_layer(self, tokens, rows):
         """(logits of the tokens: A e, logits of the labels: R n), rounded to float64 at the very end."""

@@ -96,17 +96,17 @@ def by_torch(model, rows):
     """Logits of the tokens and of the labels, by torch in the type of the parameters."""
     (layer,), tokens, rows = model.layers, torch.arange(3), torch.as_tensor(rows)
     block, h = layer.block, model.encode(tokens)
-    moves = flat([part.double().numpy() for part in block.logits(layer.read(h)[0])])
-    words = (block._real(part) for part in (block.values, block.projection.weight, block.projection.bias))
+    moves = flat([part.double().numpy() for part in block.logits(layer.block_input(h)[0])])
+    words = (block._real(part) for part in (block.values, block.out_proj.weight, block.out_proj.bias))
     y = backends.stages(block.backend).speak(*words, rows[:, 1:].contiguous(), block.heads)
-    return moves, model.label(layer.mix(h[rows[:, 0]] + y.to(h.dtype))).double().numpy()
+    return moves, model.label_logits(layer.feed_forward(h[rows[:, 0]] + y.to(h.dtype))).double().numpy()
 
 
 def reordered(model, generator):
     """The same function of tokens, with the dimensions of every sum in another order."""
     model = deepcopy(model)
     width = torch.randperm(model.width, generator=generator)
-    written = (".down.", ".projection.", "encoded.", "final.", ".before.", ".after.")
+    written = (".down.", ".out_proj.", "encoder_norm.", "final_norm.", ".norm1.", ".norm2.")
     read = ("gate.weight", "up.weight", "embedding.weight", "readout.weight", "block.weight")
     with torch.no_grad():
         for name, parameter in model.named_parameters():

@@ -18,7 +18,7 @@ FORMATS = ("float32", "float16", "bfloat16")
 @pytest.mark.parametrize("format", FORMATS)
 def test_taps_that_cancel_are_as_uncertain_as_their_parts(format):
     model, draw = build(16, reach=3), np.random.default_rng(0)
-    weight = model.layers[0].convolution.weight.detach()
+    weight = model.layers[0].conv.weight.detach()
     weight[:, 0], weight[:, 1] = 0.75, -0.75
     stages = Stages(model, ASSUMED[format].arithmetic(format)).layers[0]
     x = STORE[format]((100 * draw.normal(size=(50, 16))).astype(np.float32))
@@ -48,6 +48,6 @@ def test_what_the_block_says(format):
     found = Stages(model, ASSUMED[format].arithmetic(format)).layers[0].speak(indices)
     network = Network(model, Machine(format, "forwards", "two passes", draw))
     words = network.p["layers.0.block.values"][indices + np.array([0, 3])].reshape(6, -1)
-    said = network.machine.store(network.affine("layers.0.block.projection", words, store=False))
+    said = network.machine.store(network.affine("layers.0.block.out_proj", words, store=False))
     shares = np.linalg.norm(said - found.mid, axis=1) / found.rad
     assert 0.01 < shares.max() <= 1

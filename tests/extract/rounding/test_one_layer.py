@@ -16,7 +16,7 @@ def test_tables_margins_and_errors_are_those_of_theta():
     model = build(9, ((4, 1, 3),), symbols=5)
     found = bounds(model, "float32")
     with torch.no_grad():
-        logits = model.layers[0].block.logits(model.layers[0].read(model.encode(torch.arange(5)))[0])
+        logits = model.layers[0].block.logits(model.layers[0].block_input(model.encode(torch.arange(5)))[0])
     for head, theta, errors, by_torch in zip(found.columns, found.theta, found.logits, logits, strict=True):
         assert theta.shape == errors.shape == by_torch.shape
         assert np.array_equal(head.best, by_torch.argmax(1).numpy())
@@ -37,8 +37,8 @@ def test_read_outs_are_those_of_the_model():
     block = model.layers[0].block
     with torch.no_grad():
         words = block.values[torch.from_numpy(rows[:, 1:]) + torch.tensor([0, 4, 5])].flatten(1)
-        h = model.encode(torch.from_numpy(rows[:, 0])) + block.projection(words)
-        labels = model.label(model.layers[0].mix(h)).double().numpy()
+        h = model.encode(torch.from_numpy(rows[:, 0])) + block.out_proj(words)
+        labels = model.label_logits(model.layers[0].feed_forward(h)).double().numpy()
     assert np.array_equal(said.best, labels.argmax(-1))
     assert (np.abs(labels.max(-1) - np.sort(labels)[:, -2] - said.margins) <= 2 * said.errors).all()
 
@@ -133,8 +133,8 @@ def test_what_is_refused():
         bounds(Backbone(3, 2, [torch.nn.Identity()], width=4), "float32")
     broken = build()
     with torch.no_grad():
-        broken.final.bias[2] = float("nan")
-    with pytest.raises(InvalidInput, match=r"parameter 'final.bias' is not finite"):
+        broken.final_norm.bias[2] = float("nan")
+    with pytest.raises(InvalidInput, match=r"parameter 'final_norm.bias' is not finite"):
         bounds(broken, "float32")
     for rows in (np.array([[0, 0]]), np.array([[0, 3, 0]]), np.array([[-1, 0, 0]]), np.array([0, 0, 0])):
         with pytest.raises(InvalidInput, match=r"an index of every head, below \(3, 3, 2\); got int64 of shape"):

@@ -1,9 +1,9 @@
 """MkDocs hooks: the API pages, and the files outside docs/ that pages link to.
 
 - `api/PACKAGE.md` lists every name that the package exports; mkdocstrings renders its signature and docstring.
-- A link from a page to a file of the repository outside docs/ works in the repository as it stands. In the site that file
-  becomes `source/PATH`: a page if it is Markdown, a download otherwise. A link to a missing file stays as it is, and
-  `mkdocs build --strict` fails on it.
+- Pages link to files outside docs/ by their place in the repository. In the site such a file becomes `source/PATH`: a
+  page if it is Markdown, a download otherwise. A link to a missing file stays as it is, and `mkdocs build --strict`
+  fails on it.
 """
 
 from __future__ import annotations

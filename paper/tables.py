@@ -1,58 +1,171 @@
-"""`detent table drift`: the step at which a rotation that was rounded once to each format is first read wrongly."""
+"""The paper's tables: failing lengths measured here beside the published ones, the census, the drift of a rotation."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 from detent.cli._output import show
-from detent.evaluate.tables import Grid
+from detent.evaluate.tables import (
+    CELLS,
+    DAGGER,
+    LEGEND,
+    NOT_LEARNED,
+    NOT_RUN,
+    FailingLength,
+    Table,
+    collect,
+    in_order,
+    median,
+    min_max,
+    recipe_notes,
+)
 from detent.records import Row
 
-# -- `detent table census`, laid out: folded to the terminal's width, or whole for Markdown and browsers.
+SEEDS = (42, 43, 44, 45, 46)
+PUBLISHED_CELLS = ("nfsm", "mamba", "aussm", "pdssm")
+FIELDS = ("median", "range", "learned")
 
-TITLE = "Scan-compatible affine recurrences, by the branch they lie on"
-NOTES = (
-    "rho = 1: the largest spectral radius that the parameters permit attains one (or exceeds it). No bounded region is "
-    "held under perturbations (R2), so no automaton is tracked at every length.",
-    "rho < 1: it stays below one. Everything old is forgotten (R3), so only definite automata are tracked at every "
-    "length, whose state the last k symbols tell.",
-    "rho measured: smallest and largest spectral radius of 40 random matrices, half with gates as open as they may be.",
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What the paper reports for one task and cell."""
+
+    seeds: dict[int, FailingLength | None]
+    """By seed; None where the seed did not learn the task."""
+    median: FailingLength | None
+    range: tuple[FailingLength, ...]
+    """Minimum and maximum."""
+    certified: bool
+
+    @property
+    def learned(self) -> list[FailingLength]:
+        return [length for length in self.seeds.values() if length is not None]
+
+    def summary(self) -> tuple[str, str, str]:
+        """(median failing length, range, seeds that learned)."""
+        dagger = DAGGER if self.certified else ""
+        middle = NOT_LEARNED if self.median is None else f"{self.median}{dagger}"
+        return middle, min_max(self.range), f"{len(self.learned)}/{len(self.seeds)}"
+
+
+@lru_cache(maxsize=1)
+def published() -> tuple[str, dict[tuple[str, str], Published]]:
+    """(source, numbers by task and cell), from published.json."""
+    content = json.loads((Path(__file__).parent / "published.json").read_text(encoding="utf-8"))
+    numbers = {
+        (row["task"], row["cell"]): Published(
+            seeds=dict(zip(content["seeds"], map(FailingLength.parse, row["seeds"]), strict=True)),
+            median=FailingLength.parse(row["median"]),
+            range=tuple(length for length in map(FailingLength.parse, row["range"]) if length is not None),
+            certified=row.get("certified", False),
+        )
+        for row in content["rows"]
+    }
+    return content["source"], numbers
+
+
+def results(folder: Path) -> tuple[Table, list[Row]]:
+    """(the table, the same as JSON objects): median failing lengths from the rows in a folder, beside the published."""
+    source, numbers = published()
+    rows, objects, previous = [], [], None
+    for task, cell, recipe, group in in_order(collect(folder), PUBLISHED_CELLS):
+        reported = numbers.get((task, cell))
+        here = group.summary() if recipe is not None else ("not run", "", "")
+        there = reported.summary() if reported is not None else ("", "", "")
+        rows.append((task if task != previous else "", CELLS.get(cell, cell), recipe or "", *here, *there))
+        objects.append({
+            "task": task, "cell": cell, "recipe": recipe, "here": dict(zip(FIELDS, here, strict=True)),
+            "published": dict(zip(FIELDS, there, strict=True)) if reported else None,
+        })  # fmt: skip
+        previous = task
+    return Table(
+        title="Failing length, here and as published", rows=rows,
+        header=("task", "cell", "recipe here", "failing length here", "range", "learned", "published", "range",
+                "learned"),
+        notes=(
+            "Median failing length over the seeds that learned the task. ≥ L: no failure up to L. × no seed learned "
+            "it.", LEGEND, *recipe_notes(folder), f"Published: {source}.",
+        ),
+    ), objects  # fmt: skip
+
+
+def seeds(folder: Path) -> tuple[Table, list[Row]]:
+    """(the table, the same as JSON objects): failing length of every seed; a line is either ours or the paper's."""
+    source, numbers = published()
+    rows, objects = [], []
+    for task, cell, recipe, group in in_order(collect(folder), PUBLISHED_CELLS):
+        here = [str(group.seeds[seed]) if seed in group.seeds else NOT_RUN for seed in SEEDS]
+        middle, span = str(median(group.lengths) or ""), min_max(group.lengths)
+        origin = "not run" if recipe is None else f"here, {recipe}"
+        rows.append((task, CELLS.get(cell, cell), origin, *here, middle, span))
+        entry: dict[str, Any] = {
+            "task": task, "cell": cell, "recipe": recipe, "median": middle, "range": span,
+            "here": {str(seed): length for seed, length in zip(SEEDS, here, strict=True)},
+        }  # fmt: skip
+        reported = numbers.get((task, cell))
+        if reported is not None:
+            there = [str(length or NOT_LEARNED) for length in reported.seeds.values()]
+            rows.append(("", "", "published", *there, str(reported.median or NOT_LEARNED), min_max(reported.range)))
+            entry["published"] = {str(seed): length for seed, length in zip(reported.seeds, there, strict=True)}
+        objects.append(entry)
+    return Table(
+        title="Failing length of every seed", rows=rows,
+        header=("task", "cell", "source", *map(str, SEEDS), "median", "range"),
+        notes=(
+            "Failing length of every seed. ≥ L: no failure up to L. × the seed did not learn the task. - not run.",
+            LEGEND, *recipe_notes(folder), f"Published: {source}.",
+        ),
+    ), objects  # fmt: skip
+
+
+CENSUS_TITLE = "Scan-compatible affine recurrences, by the branch they lie on"
+CENSUS_NOTES = (
+    "rho = 1: the largest spectral radius that the parameters permit is one or more. No bounded region is invariant "
+    "under perturbations (R2), so no automaton is tracked at every length.",
+    "rho < 1: every spectral radius is below one. Old inputs are forgotten (R3), so only definite automata, whose "
+    "state is a function of the last k symbols, are tracked at every length.",
+    "rho measured: minimum and maximum spectral radius of 40 random matrices, half with gates as open as permitted.",
 )
 
 
-def census_grid(rows: Sequence[Row]) -> Grid:
+def census_table(rows: Sequence[Row]) -> Table:
     """All columns."""
-    head = ("architecture", "source", "recurrence", "transition", "spectrum", "branch", "rho measured", "note")
-    return Grid(title=TITLE, head=head, rows=[_cells(row) for row in rows], notes=NOTES)
+    header = ("architecture", "source", "recurrence", "transition", "spectrum", "branch", "rho measured", "note")
+    return Table(title=CENSUS_TITLE, header=header, rows=[_cells(row) for row in rows], notes=CENSUS_NOTES)
 
 
-def terminal(rows: Sequence[Row]) -> None:
-    """The branches one below the other, without recurrences and notes, which would not fit."""
-    from rich.table import Table
+def show_census(rows: Sequence[Row]) -> None:
+    """Print it on the terminal, folded to its width, without the recurrences and notes that would not fit."""
+    from rich.table import Table as RichTable
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold", title=TITLE, title_justify="left")
+    table = RichTable(box=None, pad_edge=False, header_style="bold", title=CENSUS_TITLE, title_justify="left")
     for name in ("architecture", "transition", "spectrum", "branch", "rho measured"):
         table.add_column(name, overflow="fold")
     for row in rows:
         name, _, _, transition, spectrum, branch, measured, _ = _cells(row)
         table.add_row(*map(Text, (name, transition, spectrum, branch, measured)))
-    show(table, Text("\n" + "\n".join(NOTES), style="dim"))
+    show(table, Text("\n" + "\n".join(CENSUS_NOTES), style="dim"))
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    low, high = (_rounded(radius) for radius in row["rho"])
+    low, high = (format_radius(radius) for radius in row["rho"])
     measured = low if low == high else f"{low} .. {high}"
-    told = ("name", "source", "recurrence", "transition", "spectrum", "branch")
-    return (*(row[key] for key in told), measured, row["note"])
+    named = ("name", "source", "recurrence", "transition", "spectrum", "branch")
+    return (*(row[key] for key in named), measured, row["note"])
 
 
-def _rounded(radius: float) -> str:
-    """Six digits, never rounding what is below one to one."""
+def format_radius(radius: float) -> str:
+    """Six digits; a radius below one is never printed as one."""
     return f"{radius:.6f}" if not 0.9999995 <= radius < 1 - 1e-9 else f"1 - {1 - radius:.1e}"
 
 
-def drift_grid(rows: Sequence[Row]) -> Grid:
+def drift_table(rows: Sequence[Row]) -> Table:
     """A line for every summary among the rows of the figure `drift`."""
     summaries = [row for row in rows if row.get("kind") == "summary"]
     lines = [
@@ -63,12 +176,12 @@ def drift_grid(rows: Sequence[Row]) -> Grid:
         for row in summaries
     ]  # fmt: skip
     order = summaries[0]["order"] if summaries else "n"
-    return Grid(
+    return Table(
         title=f"The rotation by 2 pi / {order}, rounded once to each format and then iterated in fp64",
-        head=("format", "cosine", "sine", "angle off per step", "log radius per step", "first wrong step", "by"),
+        header=("format", "cosine", "sine", "angle error per step", "log radius per step", "first wrong step", "by"),
         rows=lines,
         notes=(
-            "iteration: found by multiplying, one step after the other.",
-            "closed form: told by the angle of the rounded weights; nobody has waited for it.",
+            "iteration: found by iterating the rotation step by step.",
+            "closed form: computed from the angle of the rounded weights, because iterating would take too long.",
         ),
     )

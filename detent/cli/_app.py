@@ -31,10 +31,10 @@ GUIDE = """Neural finite-state machines: track state exactly, at every length, a
     detent extract RUN -o s3.json            the machine, without the network
     detent run RUN/machine.json words.txt    feed it symbols, print what it says
 
-**For a paper:**
+**Figures and tables:**
 
-    detent figure machine S3 -o s3.svg       drawings
-    detent table results        failing lengths, beside the published ones
+    detent figure machine S3 -o s3.svg       a machine, its tables, a length sweep
+    detent table results        failing lengths of all runs, by task and cell
 
 Every verb has `--help` with examples, and `--json` for programs. Exit codes: 0 done and true, 1 done and false,
 2 wrong call or bad input, 130 interrupted. `detent --install-completion` teaches your shell to complete names.

@@ -1,4 +1,4 @@
-"""`detent figure`: drawings by name, of machines here and of rows in `figure_rows`."""
+"""`detent figure`: draw a machine, the tables of its heads, or accuracy against length."""
 
 from __future__ import annotations
 
@@ -8,108 +8,41 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from detent import records
 from detent.cli._errors import Verbs
 from detent.cli._output import AsJson, print_json
-from detent.cli.figure_rows import verb_of
-from detent.errors import BrokenFile, unknown
+from detent.errors import BrokenFile, InvalidConfig, unknown
 from detent.records import Row
-from paper.figures import FIGURES
 
 if TYPE_CHECKING:
     from detent.automata import Mealy, Moore
 
-# -- Where `detent figure tables` finds tables: in a certificate, in a machine file with heads, or in a factoring.
-
-Margins = list[float | None] | None
-CERTIFIED, MACHINE = "certificate.json", "machine.json"
-
-
-def table_rows(name: str) -> tuple[str, list[Row]]:
-    """(title, rows as `detent.report.figures.tables` takes them) of a run, a certificate, a machine file or a task."""
-    from detent.report.figures.tables import rows_of_machine
-    from detent.tasks import task
-
-    path = Path(name)
-    if path.is_dir():
-        path = path / (CERTIFIED if (path / CERTIFIED).exists() else MACHINE)
-    if path.suffix == ".json" and path.is_file() and _is_certificate(path):
-        return _certified(path)
-    if path.is_file() and path.suffix in (".json", ".detent"):
-        rows = _heads(path)
-        if rows:
-            return path.stem, rows
-    found = task(str(path) if path.is_file() else name)
-    return f"{found.name}, heads of its factoring", rows_of_machine(found.machine)
-
-
-def _is_certificate(path: Path) -> bool:
-    return '"detent-certificate"' in path.read_text(encoding="utf-8", errors="replace")[:4096]
-
-
-def _certified(path: Path) -> tuple[str, list[Row]]:
-    from detent.certify import Certificate
-
-    certificate = Certificate.read(path)
-    content, rows = certificate.content, []
-    for layer, about in enumerate(content["layers"]):
-        for head, tables in enumerate(about["tables"]):
-            for window, table in zip(about["windows"], tables, strict=True):
-                symbol, margins = _read_at(content, layer, head, window)
-                rows.append({"layer": layer, "head": head, "symbol": symbol, "table": table, "margins": margins})
-    return certificate.name, rows
-
-
-def _read_at(content: dict[str, Any], layer: int, head: int, window: list[int]) -> tuple[str, Margins]:
-    """(what is read at a window, the margins there, which are known by symbol and not by window)."""
-    names = ["-" if at < 0 else _name(content, layer, at) for at in window]
-    margins = content["margins"]["logits"][layer][head][window[-1]] if layer == 0 and len(window) == 1 else None
-    return " | ".join(names), margins
-
-
-def _name(content: dict[str, Any], layer: int, at: int) -> str:
-    """An input of a layer: the symbol, and above the first layer the indices of the heads below."""
-    below, *indices = content["layers"][layer]["inputs"][at]
-    if layer == 0:
-        return str(content["symbols"][below])
-    return f"{_name(content, layer - 1, below)} {''.join(map(str, indices))}"
-
-
-def _heads(path: Path) -> list[Row]:
-    from detent.runtime import load
-
-    machine = load(path)
-    if machine.heads is None:
-        return []
-    return [
-        {"layer": 0, "head": h, "symbol": symbol, "table": [int(k) for k in table], "margins": None}
-        for h, head in enumerate(machine.heads.tables) for symbol, table in zip(machine.symbols, head, strict=True)
-    ]  # fmt: skip
-
-
 ENDINGS = (".svg", ".png", ".pdf", ".dot")
+CERTIFICATE, MACHINE, SWEEPS = "certificate.json", "machine.json", "sweeps.jsonl"
+Margins = list[float | None] | None
 
-Subject = Annotated[str, typer.Argument(metavar="TASK|FILE", help="A task, or a machine file.")]
-Picture = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to: .svg, .png or .pdf.")]
+Picture = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Output file: .svg, .png or .pdf.")]
+RowsAsJson = Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")]
 
 app = typer.Typer(
     cls=Verbs.of("figure"), no_args_is_help=True, rich_markup_mode="markdown",
-    help="Draw something by name. Example: `detent figure machine S3 -o s3.svg`.",
+    help="Draw a machine, its tables, or a length sweep. Example: `detent figure machine S3 -o s3.svg`.",
 )  # fmt: skip
 
 
 @app.command("machine")
 def machine(
     name: Annotated[str, typer.Argument(metavar="TASK|FILE|RUN", help="A task, a machine file, or a run's folder.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to: .svg, .png, .pdf or .dot.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help=".svg, .png, .pdf or .dot.")],
     beside: Annotated[
-        str | None, typer.Option(metavar="TASK|FILE", help="Draw this one beside it, and say whether they agree.")
+        str | None, typer.Option(metavar="TASK|FILE", help="Draw this machine beside it and compare the two.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Draw a machine: states as circles, symbols as arrows. A run's machine is drawn beside its target.
 
-    The ending of the file says what it will be: `.svg`, `.png` and `.pdf` are pictures, `.dot` is text for Graphviz.
-    Beyond some thirty states a picture shows less, and says what it left out.
+    The file name's ending selects the format: `.svg`, `.png` and `.pdf` are pictures, `.dot` is text for Graphviz.
+    A picture of more than about thirty states leaves details out and lists them.
 
     Examples:
 
@@ -144,15 +77,15 @@ def _machine_of(name: str) -> tuple[str, Moore | Mealy]:
 
     folder = Path(name)
     if folder.is_dir():
-        if not (folder / "machine.json").exists():
-            raise BrokenFile(folder, "there is no machine.json here; a folder that `detent train` left has one.")
-        return folder.name, task(folder / "machine.json").machine
-    found = task(name)
-    return found.name, found.machine
+        if not (folder / MACHINE).exists():
+            raise BrokenFile(folder, "there is no machine.json here; name the folder of a run of `detent train`.")
+        return folder.name, task(folder / MACHINE).machine
+    named = task(name)
+    return named.name, named.machine
 
 
 def _target_of(folder: Path) -> str | None:
-    """What a run was trained on; None for what is no run."""
+    """The target of a run: a machine file or the name of a task; None if this is not a run."""
     if not folder.is_dir():
         return None
     if (folder / "target.json").exists():
@@ -171,57 +104,18 @@ def _side_by_side(first: tuple[str, Any], second: tuple[str, Any], output: Path)
     return [compared(first[1], second[1])[1]]
 
 
-@app.command("realization")
-def realization(
-    name: Subject,
-    output: Picture,
-    word: Annotated[str | None, typer.Option(help="Symbols; one that sees many states if left out.")] = None,
-    eta: Annotated[float, typer.Option(help="How far off a step may be, in heights of a cell.")] = 0.11,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the rows, for programs.")] = False,
-) -> None:
-    """Draw how a state is carried along a word: put back at every step, and not put back.
-
-    Every state of a small machine has a cell. Computing a step spreads the state over a ball; restoration pulls it
-    back, and without restoration the ball grows until it covers several cells.
-
-    Examples:
-
-        detent figure realization Z5 -o z5.svg
-        detent figure realization mine.dot --word "a b b a" --eta 0.2 -o mine.png
-    """
-    from detent.automata.draw.save import picture_format, save
-    from paper.figures.cells import cell_rows, wandering_word
-    from paper.figures.realization import paint
-
-    picture_format(output)
-    title, drawn = _machine_of(name)
-    symbols = (
-        wandering_word(drawn, 7)
-        if word is None
-        else [int(a) for a in drawn.encode(word.split() if " " in word else word)]
-    )
-    rows = cell_rows(drawn, symbols, eta)
-    save(paint(drawn, rows, title), output)
-    if as_json:
-        print_json(rows)
-    else:
-        lost = next((row["step"] for row in rows if row["kind"] == "read" and len(row["states"]) > 1), None)
-        ends = "the state stays known" if lost is None else f"without restoration the state is lost at step {lost}"
-        print(f"{title}, {len(symbols)} steps, {ends}: {output}")
-
-
 @app.command("tables")
 def tables(
     name: Annotated[
         str, typer.Argument(metavar="RUN|CERTIFICATE|TASK|FILE", help="Where the tables are.", show_default=False)
     ],
     output: Picture,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the rows, for programs.")] = False,
+    as_json: RowsAsJson = False,
 ) -> None:
-    """Draw what every symbol does to the indices of every head, as matrices.
+    """Draw the transition table of every head and symbol as a matrix.
 
-    From a run or a certificate these are the tables that were learned, the darker the larger the margin of the logit;
-    from a machine file its heads; from a task or a machine without heads those of its factoring, learned by nobody.
+    From a run or a certificate: the learned tables, shaded by the margin of the logits. From a machine file: the tables
+    of its heads. From a task or a machine without heads: the tables of its factorization, which nothing has learned.
 
     Examples:
 
@@ -241,10 +135,99 @@ def tables(
         print(f"{title}, {len(rows)} tables: {output}")
 
 
-for _drawing in FIGURES.values():
-    app.command(_drawing.name)(verb_of(_drawing))
+@app.command("sweep")
+def sweep(
+    runs: Annotated[
+        list[Path] | None, typer.Argument(metavar="[RUN]...", help="Folders of runs with sweeps.", show_default=False)
+    ] = None,
+    output: Picture = Path("sweep.svg"),
+    rows: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Rows of `detent sweep --rows FILE` (JSON lines).")
+    ] = None,
+    as_json: RowsAsJson = False,
+) -> None:
+    """Draw accuracy against the length of words: a panel per task, a line per run that `detent sweep` has swept.
+
+    Examples:
+
+        detent figure sweep runs/S3-42-default -o sweep.svg
+        detent figure sweep --rows results/sweeps.jsonl -o sweeps.png
+    """
+    from detent.automata.draw.save import picture_format, save
+    from detent.report.figures.length_sweep import paint
+
+    picture_format(output)
+    files = [*(run / SWEEPS for run in runs or ()), *([rows] if rows is not None else [])]
+    if not files:
+        raise InvalidConfig("name the folders of runs, or a file of rows with --rows FILE.")
+    for file in files:
+        if not file.is_file():
+            raise BrokenFile(file, "there are no sweeps here; `detent sweep RUN` makes them.")
+    found = [row for file in files for row in records.read(file)]
+    save(paint(found), output)
+    if as_json:
+        print_json(found)
+    else:
+        print(f"sweep, {len(found)} rows: {output}")
 
 
-@app.callback()
-def _root() -> None:
-    pass
+def table_rows(name: str) -> tuple[str, list[Row]]:
+    """(title, rows for `detent.report.figures.tables`) of a run, a certificate, a machine file or a task."""
+    from detent.report.figures.tables import rows_of_machine
+    from detent.tasks import task
+
+    path = Path(name)
+    if path.is_dir():
+        path = path / (CERTIFICATE if (path / CERTIFICATE).exists() else MACHINE)
+    if path.suffix == ".json" and path.is_file() and _is_certificate(path):
+        return _certificate_rows(path)
+    if path.is_file() and path.suffix in (".json", ".detent"):
+        rows = _machine_rows(path)
+        if rows:
+            return path.stem, rows
+    named = task(str(path) if path.is_file() else name)
+    return f"{named.name}, heads of its factorization", rows_of_machine(named.machine)
+
+
+def _is_certificate(path: Path) -> bool:
+    return '"detent-certificate"' in path.read_text(encoding="utf-8", errors="replace")[:4096]
+
+
+def _certificate_rows(path: Path) -> tuple[str, list[Row]]:
+    from detent.certify import Certificate
+
+    certificate = Certificate.read(path)
+    content, rows = certificate.content, []
+    for layer, about in enumerate(content["layers"]):
+        for head, tables in enumerate(about["tables"]):
+            for window, table in zip(about["windows"], tables, strict=True):
+                symbol, margins = _window(content, layer, head, window)
+                rows.append({"layer": layer, "head": head, "symbol": symbol, "table": table, "margins": margins})
+    return certificate.name, rows
+
+
+def _window(content: dict[str, Any], layer: int, head: int, window: list[int]) -> tuple[str, Margins]:
+    """(the inputs in a window, the margins there: recorded per symbol, so only for windows of one symbol)."""
+    names = ["-" if at < 0 else _name(content, layer, at) for at in window]
+    margins = content["margins"]["logits"][layer][head][window[-1]] if layer == 0 and len(window) == 1 else None
+    return " | ".join(names), margins
+
+
+def _name(content: dict[str, Any], layer: int, at: int) -> str:
+    """An input of a layer: the symbol and, above the first layer, the indices of the heads below."""
+    below, *indices = content["layers"][layer]["inputs"][at]
+    if layer == 0:
+        return str(content["symbols"][below])
+    return f"{_name(content, layer - 1, below)} {''.join(map(str, indices))}"
+
+
+def _machine_rows(path: Path) -> list[Row]:
+    from detent.runtime import load
+
+    machine = load(path)
+    if machine.heads is None:
+        return []
+    return [
+        {"layer": 0, "head": h, "symbol": symbol, "table": [int(k) for k in table], "margins": None}
+        for h, head in enumerate(machine.heads.tables) for symbol, table in zip(machine.symbols, head, strict=True)
+    ]  # fmt: skip

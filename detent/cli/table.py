@@ -1,4 +1,4 @@
-"""`detent table`: the paper's tables, from the rows in a folder beside the published figures, or computed."""
+"""`detent table`: failing lengths from a folder of result rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from detent.errors import InvalidInput
 
 app = typer.Typer(
     cls=Verbs.of("table"), no_args_is_help=True, rich_markup_mode="markdown",
-    help="The paper's tables: from rows measured here, beside the published figures; the census from its own matrices.",
+    help="Summarize the rows of training runs and length sweeps. Example: `detent table results --rows results`.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip
 
@@ -25,92 +25,46 @@ class Form(str, Enum):
     html = "html"
 
 
-Rows = Annotated[Path, typer.Option("--rows", metavar="FOLDER", help="Where the rows are.")]
-Shape = Annotated[Form, typer.Option("--format", help="How it is printed.")]
+Rows = Annotated[
+    Path,
+    typer.Option("--rows", metavar="FOLDER", help="Folder with training.jsonl, baselines.jsonl and sweeps.jsonl."),
+]
+Format = Annotated[Form, typer.Option("--format", help="Output format.")]
 
 
 @app.command("results")
-def results(rows: Rows = Path("results"), form: Shape = Form.text, as_json: AsJson = False) -> None:
-    """The median failing length of every task and cell, and how many seeds learned it.
+def results(rows: Rows = Path("results"), form: Format = Form.text, as_json: AsJson = False) -> None:
+    """Print the median failing length of every task, cell and recipe, and how many seeds learned the task.
 
-    A failing length is the first at which too few words are right; `--json` has all figures.
+    The failing length is the shortest length at which accuracy falls below the threshold of the sweep.
 
     Examples:
 
         detent table results
         detent table results --format markdown > results.md
     """
-    _print("results", rows, form, as_json)
+    from detent.evaluate.tables import results_table
+
+    table, objects = results_table(existing(rows))
+    print_json(objects) if as_json else print(table.render(form.value))
 
 
 @app.command("seeds")
-def seeds(rows: Rows = Path("results"), form: Shape = Form.text, as_json: AsJson = False) -> None:
-    """The failing length of every seed.
-
-    One line for every run that was swept, in the order of the tasks.
+def seeds(rows: Rows = Path("results"), form: Format = Form.text, as_json: AsJson = False) -> None:
+    """Print the failing length of every seed.
 
     Examples:
 
         detent table seeds
         detent table seeds --json
     """
-    _print("seeds", rows, form, as_json)
+    from detent.evaluate.tables import seeds_table
+
+    table, objects = seeds_table(existing(rows))
+    print_json(objects) if as_json else print(table.render(form.value))
 
 
-@app.command("census")
-def census(form: Shape = Form.text, as_json: AsJson = False) -> None:
-    """Affine recurrences with a parallel scan: their spectra, and what each can then keep track of.
-
-    The last column is measured: the spectral radii of 40 random matrices of the architecture.
-
-    Examples:
-
-        detent table census
-        detent table census --format markdown > census.md
-    """
-    from paper.census import census_rows
-    from paper.tables import census_grid as grid
-    from paper.tables import terminal
-
-    rows = census_rows()
-    if as_json:
-        print_json(rows)
-    elif form is Form.text:
-        terminal(rows)
-    else:
-        print(grid(rows).markdown() if form is Form.markdown else grid(rows).html())
-
-
-@app.command("drift")
-def drift(form: Shape = Form.text, as_json: AsJson = False) -> None:
-    """The step at which a rotation that was rounded once to each number format is first read wrongly.
-
-    From the rows of `detent figure drift`, which are computed where `results` has none.
-
-    Examples:
-
-        detent table drift
-        detent table drift --format markdown > drift.md
-    """
-    from detent.cli.figure_rows import rows_of
-    from paper.figures import FIGURES
-    from paper.tables import drift_grid as grid
-
-    rows = rows_of(FIGURES["drift"])
-    if as_json:
-        print_json([row for row in rows if row["kind"] == "summary"])
-    else:
-        table = grid(rows)
-        print({Form.text: table.text, Form.markdown: table.markdown, Form.html: table.html}[form]())
-
-
-def _print(name: str, rows: Path, form: Form, as_json: bool) -> None:
-    from detent.evaluate import tables
-
-    if not rows.is_dir():
-        raise InvalidInput(f"there is no folder {rows}; name the one that holds training.jsonl and sweeps.jsonl.")
-    grid, objects = (tables.results if name == "results" else tables.seeds)(rows)
-    if as_json:
-        print_json(objects)
-    else:
-        print({Form.text: grid.text, Form.markdown: grid.markdown, Form.html: grid.html}[form]())
+def existing(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise InvalidInput(f"there is no folder {folder}; name the one that holds training.jsonl and sweeps.jsonl.")
+    return folder

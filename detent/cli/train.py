@@ -26,8 +26,7 @@ def train_baseline(
     import torch
 
     from detent.report import write_report
-    from detent.train.baselines import BaselinePlan, train
-    from paper.experiments.baselines import row_of
+    from detent.train.baselines import BaselinePlan, row_of, train
 
     if heads is not None:
         raise InvalidConfig(f"heads belong to the NFSM; {cell} has none, leave --heads out.")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -193,3 +193,17 @@ def _at_length(plan: BaselinePlan, reached: float) -> Settings:
     while length < min(2 * reached, plan.settings.length):
         length *= 2
     return replace(plan.settings, length=min(length, plan.settings.length))
+
+
+def row_of(outcome: Outcome, folder: Path) -> dict[str, Any]:
+    """The result row of a run."""
+    plan = outcome.plan
+    return {
+        "task": plan.task, "cell": plan.cell, "recipe": plan.recipe, "seed": plan.seed, "learned": outcome.learned,
+        "accuracy": outcome.accuracy, "learned_at": LEARNED, "stopped_at": GOOD,
+        "first_error": round(outcome.first_error, 2),
+        "steps": outcome.steps, "over": is_over(folder), "resumed_at": outcome.resumed_at,
+        "seconds": round(outcome.seconds, 1), "threads": torch.get_num_threads(),
+        "size": asdict(plan.size), "settings": asdict(plan.settings), "checks": plan.checks, "growing": plan.growing,
+        "folder": folder.name, **records.stamp(),
+    }  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from detent import records
-from detent.train.baselines import GOOD, LEARNED, BaselinePlan, Outcome, is_over, train
+from detent.train.baselines import BaselinePlan, row_of, train
 
 CELLS = ("mamba", "aussm", "pdssm")
 TASKS = ("FF", "DFF5", "Z2", "S3", "S4")
@@ -49,20 +49,6 @@ def main() -> None:
                     f"{outcome.steps} steps, {outcome.seconds:.0f} s",
                     flush=True,
                 )
-
-
-def row_of(outcome: Outcome, folder: Path) -> dict[str, Any]:
-    """What is worth knowing of a run, as a row."""
-    plan = outcome.plan
-    return {
-        "task": plan.task, "cell": plan.cell, "recipe": plan.recipe, "seed": plan.seed, "learned": outcome.learned,
-        "accuracy": outcome.accuracy, "learned_at": LEARNED, "stopped_at": GOOD,
-        "first_error": round(outcome.first_error, 2),
-        "steps": outcome.steps, "over": is_over(folder), "resumed_at": outcome.resumed_at,
-        "seconds": round(outcome.seconds, 1), "threads": torch.get_num_threads(),
-        "size": asdict(plan.size), "settings": asdict(plan.settings), "checks": plan.checks, "growing": plan.growing,
-        "folder": folder.name, **records.stamp(),
-    }  # fmt: skip
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -39,7 +39,7 @@ def main() -> None:
         records.append(asked.rows, {**row, "recipe": plan.arm, "seed": plan.seed, **records.stamp()})
 
 
-def computed() -> list[records.Row]:
+def trained_stream_rows() -> list[records.Row]:
     """The same of a stack that is taught on the spot, in half a minute."""
     run = train("TSO3")
     return stream_rows(run.model, run.task, 2)

@@ -1,4 +1,1 @@
-"""Figures: rows in, drawing out. matplotlib, no torch; each figure is a file of its own with a function `paint`."""
-
-from paper.figures.registry import FIGURES as FIGURES
-from paper.figures.registry import Drawing as Drawing
+"""The paper's figures, each a file with a function `paint` from rows to a matplotlib Figure."""

@@ -1,77 +1,89 @@
-"""The figures that are drawn from rows, by name. To add one: a file beside this with `paint(rows)`, and an entry here.
+"""The figures that are drawn from rows, by name.
 
-A figure reads rows that were measured, in `results`, or any others of the same form. Where they can be made while one
-waits, `computed_by` names the function that makes them; elsewhere `command` is what makes them.
+To add one: a file beside this with a function `paint(rows)`, and an entry in `FIGURES`. A figure reads rows from
+`results/`, or from any file of the same form. `compute` makes the rows where that takes minutes at most; the others
+are made by `command`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from detent.errors import BrokenFile
 from detent.records import Row
+from detent.report.figures import length_sweep
+from paper.figures import drift, gap, geometry, tso, walltime
+from paper.theory.drift import drift_rows
 
 RESULTS = "results"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Drawing:
+class FigureSpec:
     """A figure that is drawn from rows."""
 
     name: str
-    """Of the figure, of its file in this folder, and of `results/NAME.jsonl`."""
-    about: str
+    description: str
     """What it shows, in a sentence."""
+    paint: Callable[[Sequence[Row]], Any]
+    """Rows -> matplotlib Figure."""
     command: str
-    """What makes the rows and keeps them in `results`."""
-    computed_by: str | None = None
-    """A function without arguments that makes the rows in minutes at most, as `module:function`."""
+    """What makes the rows and writes them to `file`."""
+    compute: Callable[[], Iterable[Row]] | None = None
+    """Makes the rows, in minutes at most."""
     stem: str | None = None
-    """Of the file with the rows, where that is not the name of the figure."""
+    """Of the file with the rows, where it is not the name of the figure."""
 
     @property
     def file(self) -> str:
-        """Where the rows are kept."""
+        """Where the rows are stored."""
         return f"{RESULTS}/{self.stem or self.name}.jsonl"
 
-    def paint(self, rows: Sequence[Row]) -> Any:
-        """The figure, as a matplotlib Figure."""
-        return import_module(f"paper.figures.{self.name}").paint(rows)
-
     def missing(self) -> BrokenFile:
-        """The error for rows that are not there."""
-        return BrokenFile(self.file, f"no rows are here; `{self.command}` makes them, or name others with --rows.")
+        """The error for missing rows."""
+        return BrokenFile(self.file, f"there are no rows here; make them with `{self.command}`, or pass --rows FILE.")
 
 
-FIGURES: dict[str, Drawing] = {drawing.name: drawing for drawing in (
-    Drawing(
-        name="drift", computed_by="paper.theory.drift:drift_rows",
-        about="A perfectly trained rotation, rounded once to each number format, leaves its states behind.",
-        command="detent figure drift --keep results/drift.jsonl",
+def _gap_rows() -> Iterable[Row]:
+    from paper.theory.gap import gap_rows  # needs torch
+
+    return gap_rows()
+
+
+def _stream_rows() -> Iterable[Row]:
+    from paper.experiments.story_stream import trained_stream_rows  # needs torch
+
+    return trained_stream_rows()
+
+
+FIGURES: dict[str, FigureSpec] = {spec.name: spec for spec in (
+    FigureSpec(
+        name="drift", paint=drift.paint, compute=drift_rows,
+        description="Phase and norm of a rotation whose weights were rounded once to each number format.",
+        command="python -m paper figure drift --keep results/drift.jsonl",
     ),
-    Drawing(
-        name="gap", computed_by="paper.theory.gap:gap_rows",
-        about="Parallel against sequential evaluation of the same recurrence: a gap, and for the NFSM none.",
-        command="detent figure gap --keep results/gap.jsonl",
+    FigureSpec(
+        name="gap", paint=gap.paint, compute=_gap_rows,
+        description="Gap between parallel and sequential evaluation of the same recurrence; zero for the NFSM.",
+        command="python -m paper figure gap --keep results/gap.jsonl",
     ),
-    Drawing(
-        name="geometry", command="python -m paper.experiments.geometry",
-        about="The state of trained models on Z5 under a constant word, in three windows, over the read-out's regions.",
+    FigureSpec(
+        name="geometry", paint=geometry.paint, command="python -m paper run geometry",
+        description="State of trained models on Z5 under a constant word, in three windows, over the read-out regions.",
     ),
-    Drawing(
-        name="walltime", command="python -m benchmarks walltime",
-        about="What one layer costs in a training step, against the length and the size of its state.",
+    FigureSpec(
+        name="walltime", paint=walltime.paint, command="python -m benchmarks walltime",
+        description="Time of one layer in a training step, against the length and the size of its state.",
     ),
-    Drawing(
-        name="sweep", stem="sweeps", command="python -m paper.experiments.sweeps",
-        about="Accuracy against the length of words, per model and task.",
+    FigureSpec(
+        name="sweep", stem="sweeps", paint=length_sweep.paint, command="python -m paper run sweeps",
+        description="Accuracy against the length of words, per model and task.",
     ),
-    Drawing(
-        name="tso", stem="tso_stream", computed_by="paper.experiments.story_stream:computed",
-        command="python -m paper.experiments.story_stream RUN",
-        about="The attractor indices of all heads of a two-layer stack along one story, coloured by what they mean.",
+    FigureSpec(
+        name="tso", stem="tso_stream", paint=tso.paint, compute=_stream_rows,
+        command="python -m paper run story_stream --set run=runs/TSO4-42",
+        description="Index of every head of a two-layer stack along one story, colored by its interpretation.",
     ),
 )}  # fmt: skip

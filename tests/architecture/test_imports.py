@@ -101,7 +101,6 @@ def violations(root: Path) -> list[str]:
     return found
 
 
-@pytest.mark.xfail(strict=True, reason="the verbs of the paper are still in cli")
 def test_imports_keep_the_law() -> None:
     assert violations(PACKAGE) == []
 

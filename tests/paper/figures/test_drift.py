@@ -9,7 +9,7 @@ import pytest
 
 from detent.errors import InvalidInput
 from paper.figures import drift
-from tests.paper.figures.drawn import data, lines, nothing_sticks_out, svg, words
+from tests.report.figures.drawn import data, lines, nothing_sticks_out, svg, words
 
 
 def rows() -> list[dict]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paper.figures import gap
-from tests.paper.figures.drawn import data, lines, nothing_sticks_out, svg, words
+from tests.report.figures.drawn import data, lines, nothing_sticks_out, svg, words
 
 
 def rows(nfsm: float = 0.0) -> list[dict]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from detent.report.figures import style
 from paper.figures import geometry
-from tests.paper.figures.drawn import data, lines, nothing_sticks_out, svg, words
+from tests.report.figures.drawn import data, lines, nothing_sticks_out, svg, words
 
 
 def rows() -> list[dict]:

@@ -11,7 +11,7 @@ from matplotlib.patches import PathPatch
 from detent import records
 from detent.errors import InvalidInput
 from paper.figures import tso
-from tests.paper.figures.drawn import nothing_sticks_out, svg, words
+from tests.report.figures.drawn import nothing_sticks_out, svg, words
 
 ROWS = list(records.read(Path(__file__).parents[3] / "results" / "tso_stream.jsonl"))
 

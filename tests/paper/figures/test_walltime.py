@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from paper.figures import walltime
-from tests.paper.figures.drawn import data, lines, nothing_sticks_out, svg, words
+from tests.report.figures.drawn import data, lines, nothing_sticks_out, svg, words
 
 
 def rows() -> list[dict]:

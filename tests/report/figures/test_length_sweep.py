@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from detent.report.figures import length_sweep as sweep
-from tests.paper.figures.drawn import data, lines, nothing_sticks_out, svg, words
+from tests.report.figures.drawn import data, lines, nothing_sticks_out, svg, words
 
 
 def row(task: str, cell: str, seed: int, failing: int | None, **more: object) -> dict:

@@ -9,7 +9,7 @@ import pytest
 
 from detent.automata import Mealy, Moore, cyclic, symmetric, tomita
 from detent.report.figures.machine import compared, paint, renumbered
-from tests.paper.figures.drawn import svg, words
+from tests.report.figures.drawn import svg, words
 
 
 def shuffled(machine: Moore, seed: int) -> Moore:

@@ -8,7 +8,7 @@ import numpy as np
 
 from detent.automata import symmetric
 from detent.report.figures import tables
-from tests.paper.figures.drawn import nothing_sticks_out, svg, words
+from tests.report.figures.drawn import nothing_sticks_out, svg, words
 
 ROWS = [
     {"layer": 0, "head": 0, "symbol": "a", "table": [1, 2, 0], "margins": [2.0, 4.0, None]},

@@ -1,0 +1,5 @@
+"""`python -m paper`."""
+
+from paper.cli import main
+
+main()

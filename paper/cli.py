@@ -1,0 +1,254 @@
+"""`python -m paper`: the paper's tables, figures and experiments.
+
+python -m paper table census|drift|results|seeds
+python -m paper figure drift|gap|geometry|realization|tso|walltime|sweep -o FILE
+python -m paper run NAME
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from detent import records
+from detent.cli._errors import Verbs, guarded
+from detent.cli._output import AsJson, console, print_json
+from detent.cli.figure import Picture, RowsAsJson
+from detent.cli.table import Form, Format, Rows, existing
+from detent.errors import BrokenFile, InvalidConfig
+from paper.figures.registry import FIGURES, FigureSpec
+
+HELP = """Reproduce the paper: its tables, its figures, and the experiments behind their rows.
+
+    python -m paper table results       failing lengths, beside the published ones
+    python -m paper table census        architectures by the spectrum of their transitions
+    python -m paper figure drift -o drift.svg
+    python -m paper run                 the experiments, by name
+    python -m paper run training --tasks S3 --seeds 42
+"""
+
+
+def _typer(kind: str, help: str) -> typer.Typer:
+    return typer.Typer(
+        cls=Verbs.of(kind), no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False,
+        help=help, context_settings={"help_option_names": ["-h", "--help"]},
+    )  # fmt: skip
+
+
+app = _typer("verb", HELP)
+table = _typer("table", "Print a table of the paper. Example: `python -m paper table census`.")
+figure = _typer("figure", "Draw a figure of the paper. Example: `python -m paper figure drift -o drift.svg`.")
+app.add_typer(table, name="table")
+app.add_typer(figure, name="figure")
+
+
+@table.command("results")
+def results(rows: Rows = Path("results"), form: Format = Form.text, as_json: AsJson = False) -> None:
+    """Print the median failing length of every task and cell beside the published one.
+
+    Examples:
+
+        python -m paper table results
+        python -m paper table results --format markdown > results.md
+    """
+    from paper import tables
+
+    grid, objects = tables.results(existing(rows))
+    print_json(objects) if as_json else print(grid.render(form.value))
+
+
+@table.command("seeds")
+def seeds(rows: Rows = Path("results"), form: Format = Form.text, as_json: AsJson = False) -> None:
+    """Print the failing length of every seed beside the published one.
+
+    Examples:
+
+        python -m paper table seeds
+        python -m paper table seeds --json
+    """
+    from paper import tables
+
+    grid, objects = tables.seeds(existing(rows))
+    print_json(objects) if as_json else print(grid.render(form.value))
+
+
+@table.command("census")
+def census(form: Format = Form.text, as_json: AsJson = False) -> None:
+    """Print scan-compatible affine recurrences with their spectra and what each can track at every length.
+
+    The last column is measured: the spectral radii of 40 random matrices of the architecture.
+
+    Examples:
+
+        python -m paper table census
+        python -m paper table census --format markdown > census.md
+    """
+    from paper.census import census_rows
+    from paper.tables import census_table, show_census
+
+    rows = census_rows()
+    if as_json:
+        print_json(rows)
+    elif form is Form.text:
+        show_census(rows)
+    else:
+        print(census_table(rows).render(form.value))
+
+
+@table.command("drift")
+def drift(form: Format = Form.text, as_json: AsJson = False) -> None:
+    """Print the first step at which a rotation, rounded once to each number format, is decoded wrongly.
+
+    From the rows of `python -m paper figure drift`, which are computed if `results` has none.
+
+    Examples:
+
+        python -m paper table drift
+        python -m paper table drift --format markdown > drift.md
+    """
+    from paper.tables import drift_table
+
+    rows = figure_rows(FIGURES["drift"])
+    if as_json:
+        print_json([row for row in rows if row["kind"] == "summary"])
+    else:
+        print(drift_table(rows).render(form.value))
+
+
+@figure.command("realization")
+def realization(
+    name: Annotated[str, typer.Argument(metavar="TASK|FILE", help="A task, or a machine file.")],
+    output: Picture,
+    word: Annotated[
+        str | None, typer.Option(help="Symbols of the input; by default a word that visits many states.")
+    ] = None,
+    eta: Annotated[float, typer.Option(help="Largest error of a step, in heights of a cell.")] = 0.11,
+    as_json: RowsAsJson = False,
+) -> None:
+    """Draw how a state is carried along a word, restored at every step and not restored.
+
+    Every state of a small machine has a cell. The error of a step spreads the state over an interval. Restoration
+    returns it to the code point; without restoration the interval grows until it covers several cells.
+
+    Examples:
+
+        python -m paper figure realization Z5 -o z5.svg
+        python -m paper figure realization mine.dot --word "a b b a" --eta 0.2 -o mine.png
+    """
+    from detent.automata.draw.save import picture_format, save
+    from detent.tasks import task
+    from paper.figures.realization import cell_rows, exploring_word, paint
+
+    picture_format(output)
+    named = task(name)
+    machine = named.machine
+    symbols = (
+        exploring_word(machine, 7)
+        if word is None
+        else [int(a) for a in machine.encode(word.split() if " " in word else word)]
+    )
+    rows = cell_rows(machine, symbols, eta)
+    save(paint(machine, rows, named.name), output)
+    if as_json:
+        print_json(rows)
+    else:
+        lost = next((row["step"] for row in rows if row["kind"] == "read" and len(row["states"]) > 1), None)
+        outcome = "the state stays known" if lost is None else f"without restoration the state is lost at step {lost}"
+        print(f"{named.name}, {len(symbols)} steps, {outcome}: {output}")
+
+
+def _figure_verb(name: str) -> Callable[..., None]:
+    """The command `python -m paper figure NAME`."""
+
+    def draw(
+        output: Annotated[
+            Path | None, typer.Option("--output", "-o", metavar="FILE", help="Output file: .svg, .png or .pdf.")
+        ] = None,
+        rows: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw these rows (JSON lines).")] = None,
+        keep: Annotated[
+            Path | None, typer.Option(metavar="FILE", help="Compute the rows and write them to this file.")
+        ] = None,
+        as_json: RowsAsJson = False,
+    ) -> None:
+        from detent.automata.draw.save import picture_format, save
+
+        spec = FIGURES[name]
+        if output is None and keep is None and not as_json:
+            raise InvalidConfig("name a picture with -o FILE, or get the rows with --json or --keep FILE.")
+        if output is not None:
+            picture_format(output)
+        found = figure_rows(spec, rows, keep)
+        if output is not None:
+            save(spec.paint(found), output)
+        if as_json:
+            print_json(found)
+        else:
+            print(f"{name}, {len(found)} rows: {output or keep}")
+
+    spec = FIGURES[name]
+    made = "are computed (store them with --keep)" if spec.compute is not None else "have to be made first"
+    origin = f"Rows are read from `{spec.file}`; if that file is missing, they {made}: `{spec.command}`."
+    draw.__doc__ = f"{spec.description}\n\n{origin}\n\nExample:\n\n    python -m paper figure {name} -o {name}.svg\n"
+    return draw
+
+
+for _name in FIGURES:
+    figure.command(_name)(_figure_verb(_name))
+
+
+def figure_rows(spec: FigureSpec, given: Path | None = None, keep: Path | None = None) -> list[records.Row]:
+    """The rows to draw: of a given file, of `results`, or computed."""
+    if given is not None and keep is not None:
+        raise InvalidConfig("--rows draws existing rows, --keep computes new ones; use one of the two.")
+    if keep is not None:
+        if spec.compute is None:
+            raise InvalidConfig(f"the rows of {spec.name} are not computed here; make them with `{spec.command}`.")
+        if keep.exists():
+            raise InvalidConfig(f"{keep} exists; draw it with --rows, or name another file.")
+        return list(_computed(spec, keep))
+    file = given or Path(spec.file)
+    if file.exists() or given is not None:
+        if not file.is_file():
+            raise BrokenFile(file, "this is not a file of rows.")
+        return list(records.read(file))
+    if spec.compute is None:
+        raise spec.missing()
+    return list(_computed(spec, None))
+
+
+def _computed(spec: FigureSpec, keep: Path | None) -> Iterator[records.Row]:
+    """The computed rows; if they are kept, each is on disk before the next is computed."""
+    assert spec.compute is not None
+    with _status(f"computing the rows of {spec.name}") as update:
+        stamp = {} if keep is None else records.stamp()
+        for count, row in enumerate(spec.compute(), start=1):
+            update(f"{spec.name}: {count} rows")
+            if keep is not None:
+                records.append(keep, {**row, **(stamp if count == 1 else {})})
+            yield row
+
+
+@contextmanager
+def _status(sentence: str) -> Iterator[Callable[[str], Any]]:
+    """Print a sentence on the error stream; on a terminal, a status line that can be updated."""
+    if not sys.stderr.isatty():
+        print(f"detent: {sentence}", file=sys.stderr)
+        yield lambda text: None
+        return
+    with console(stderr=True).status(sentence) as status:
+        yield status.update
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code."""
+    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line; the exit code."""
+    return guarded(lambda: app(args=list(arguments), prog_name="python -m paper", standalone_mode=False))

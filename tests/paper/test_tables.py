@@ -1,0 +1,53 @@
+"""The paper's tables: rows measured here beside the published figures, which also check our arithmetic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from detent.evaluate.tables import median
+from paper.tables import format_radius, published, results, seeds
+from tests.evaluate.test_tables import fill, sweep_row
+
+NUMBERS = published()[1]
+
+
+@pytest.mark.parametrize(("task", "cell"), NUMBERS)
+def test_median_and_range_of_the_published_seeds(task: str, cell: str) -> None:
+    reported = NUMBERS[task, cell]
+    assert median(reported.learned) == reported.median
+    assert tuple(reported.range) == ((min(reported.learned), max(reported.learned)) if reported.learned else ())
+
+
+def test_results_never_fill_in_published_figures_for_missing_runs(tmp_path: Path) -> None:
+    table, objects = results(tmp_path)
+    assert {entry["here"]["median"] for entry in objects} == {"not run"}
+    assert len(table.rows) == len(NUMBERS)
+    assert {row[2] for row in seeds(tmp_path)[0].rows} == {"not run", "published"}
+
+
+def test_results_and_seeds_put_runs_beside_the_published(tmp_path: Path) -> None:
+    rows = [
+        sweep_row(failing_length=100), sweep_row(seed=43, failing_length=140), sweep_row(seed=44, failing_length=None),
+        sweep_row(seed=45, failing_length=3, learned=False),
+    ]  # fmt: skip
+    fill(tmp_path, rows)
+    (found,) = (entry for entry in results(tmp_path)[1] if (entry["task"], entry["cell"]) == ("S3", "mamba"))
+    assert found["here"] == {"median": "140", "range": "[100; ≥64k]", "learned": "3/4"}
+    assert found["published"] == {"median": "186", "range": "[155; 200]", "learned": "5/5"}
+    (line,) = (row for row in seeds(tmp_path)[0].rows if row[2] == "here, cpu")
+    assert line == ("S3", "Mamba-", "here, cpu", "100", "140", "≥64k", "×", "-", "140", "[100; ≥64k]")
+
+
+def test_results_list_other_tasks_and_recipes_too(tmp_path: Path) -> None:
+    fill(tmp_path, [sweep_row(), sweep_row(recipe="paper"), sweep_row(task="mine", cell="bmru")])
+    found: list[Any] = [(entry["task"], entry["recipe"]) for entry in results(tmp_path)[1] if entry["recipe"]]
+    assert found == [("S3", "cpu"), ("S3", "paper"), ("mine", "cpu")]
+
+
+def test_format_radius_never_rounds_to_one() -> None:
+    assert format_radius(1.0) == "1.000000"
+    assert format_radius(0.99999999) == "1 - 1.0e-08"
+    assert format_radius(0.25) == "0.250000"

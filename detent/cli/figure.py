@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from detent.automata import Mealy, Moore
 
 ENDINGS = (".svg", ".png", ".pdf", ".dot")
-CERTIFICATE, MACHINE, SWEEPS = "certificate.json", "machine.json", "sweeps.jsonl"
 Margins = list[float | None] | None
 
 Picture = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Output file: .svg, .png or .pdf.")]
@@ -74,25 +72,28 @@ def machine(
 def _machine_of(name: str) -> tuple[str, Moore | Mealy]:
     """(name, machine) of a task, a file, or a run's folder."""
     from detent.tasks import task
+    from detent.train.run_dir import RunDir
 
     folder = Path(name)
     if folder.is_dir():
-        if not (folder / MACHINE).exists():
-            raise BrokenFile(folder, "there is no machine.json here; name the folder of a run of `detent train`.")
-        return folder.name, task(folder / MACHINE).machine
+        machine = RunDir(folder).machine_path
+        if not machine.exists():
+            raise BrokenFile(folder, f"there is no {machine.name} here; name the folder of a run of `detent train`.")
+        return folder.name, task(machine).machine
     named = task(name)
     return named.name, named.machine
 
 
 def _target_of(folder: Path) -> str | None:
     """The target of a run: a machine file or the name of a task; None if this is not a run."""
-    if not folder.is_dir():
-        return None
-    if (folder / "target.json").exists():
-        return str(folder / "target.json")
+    from detent.train.run_dir import RunDir
+
+    run = RunDir(folder)
+    if run.target_path.exists():
+        return str(run.target_path)
     try:
-        return str(json.loads((folder / "config.json").read_text(encoding="utf-8"))["task"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return str(run.config()["task"])
+    except BrokenFile:
         return None
 
 
@@ -155,9 +156,10 @@ def sweep(
     """
     from detent.automata.draw.save import picture_format, save
     from detent.report.figures.length_sweep import paint
+    from detent.train.run_dir import RunDir
 
     picture_format(output)
-    files = [*(run / SWEEPS for run in runs or ()), *([rows] if rows is not None else [])]
+    files = [*(RunDir(run).sweeps_path for run in runs or ()), *([rows] if rows is not None else [])]
     if not files:
         raise InvalidConfig("name the folders of runs, or a file of rows with --rows FILE.")
     for file in files:
@@ -175,10 +177,12 @@ def table_rows(name: str) -> tuple[str, list[Row]]:
     """(title, rows for `detent.report.figures.tables`) of a run, a certificate, a machine file or a task."""
     from detent.report.figures.tables import rows_of_machine
     from detent.tasks import task
+    from detent.train.run_dir import RunDir
 
     path = Path(name)
     if path.is_dir():
-        path = path / (CERTIFICATE if (path / CERTIFICATE).exists() else MACHINE)
+        run = RunDir(path)
+        path = run.certificate_path if run.certificate_path.exists() else run.machine_path
     if path.suffix == ".json" and path.is_file() and _is_certificate(path):
         return _certificate_rows(path)
     if path.is_file() and path.suffix in (".json", ".detent"):

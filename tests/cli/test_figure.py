@@ -122,8 +122,8 @@ def test_figure_machine_beside_another_compares_them(tmp_path: Path, capsys: Cap
     assert json.loads(capsys.readouterr().out)["notes"] == ["They differ after: 0 0 0"]
 
 
-SWEEP = {"task": "S3", "cell": "nfsm", "seed": 42, "threshold": 1.0, "max_length": 64, "learned": True, "certified": True,
-         "failing_length": None, "accuracies": {"64": 1.0}}  # fmt: skip
+SWEEP = {"task": "S3", "cell": "nfsm", "seed": 42, "threshold": 1.0, "max_length": 64, "learned": True,
+         "certified": True, "failing_length": None, "accuracies": {"64": 1.0}}  # fmt: skip
 
 
 def test_figure_sweep_draws_runs_and_files_of_rows(tmp_path: Path, capsys: Captured) -> None:

@@ -60,8 +60,8 @@ class Asking(Protocol):
 
     @property
     def n_answers(self) -> int: ...
-    def ask(self, ends: Ints) -> Ints: ...
-    def answer(self, asked: Ints, states: Ints) -> Ints: ...
+    def query(self, ends: Ints) -> Ints: ...
+    def answer(self, queries: Ints, states: Ints) -> Ints: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class Question:
         for last in range(grammar.n_symbols):
             ends = np.unique(first[says[grammar.tables[last, then]] == "complete"])
             if len(ends):
-                asked[last, ends + 1] = asking.ask(np.stack([ends, np.full_like(ends, last)], axis=1))
+                asked[last, ends + 1] = asking.query(np.stack([ends, np.full_like(ends, last)], axis=1))
         if asked.max() < 0:
             raise InvalidMachine("no word of this grammar is complete, so nothing is ever asked.")
         kinds, kind = np.unique(asked, axis=1, return_inverse=True)

@@ -151,7 +151,7 @@ def sweep_words(
     if batch < 1 or max_length < 1:
         raise InvalidConfig(f"a sweep needs at least one word of length 1; got {batch} words of length {max_length}.")
     began = time.perf_counter()
-    stream = task.for_sweeps().stream(batch, max_length, np.random.default_rng(seed), chunk=chunk)
+    stream = task.for_length_sweep().stream(batch, max_length, np.random.default_rng(seed), chunk=chunk)
     store = SweepCheckpoint(checkpoint, ["words", task.name, threshold.share, batch, max_length, seed, chunk])
     read, errors, state, before = _load_words(store) or (0, np.full(batch, max_length, np.int64), None, 0.0)
     failing_errors = threshold.failing_errors(batch)
@@ -265,7 +265,7 @@ def _accuracy(
 ) -> float:  # fmt: skip
     """Of fresh words of one length; seed and length determine the words."""
     state: PredictorState | None = None
-    for part in task.for_sweeps().stream(batch, length, np.random.default_rng([seed, length]), chunk=chunk):
+    for part in task.for_length_sweep().stream(batch, length, np.random.default_rng([seed, length]), chunk=chunk):
         predictions, state = predictor(part.inputs, state)
         if progress is not None:
             progress(part.position + part.inputs.shape[1], max_length)

@@ -15,7 +15,7 @@ from detent.automata import Moore
 from detent.errors import NotLearned
 from detent.learning.prefix_tree import PrefixTree
 from detent.learning.state_merging import Merged, merge_states
-from detent.tasks import OutputsOnly, Task
+from detent.tasks import OutputTask, Task
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +40,7 @@ class Heard(NamedTuple):
     words: int
 
 
-def hear(task: OutputsOnly, generator: np.random.Generator, settings: Hearing = Hearing()) -> Heard:  # noqa: B008
+def hear(task: OutputTask, generator: np.random.Generator, settings: Hearing = Hearing()) -> Heard:  # noqa: B008
     """A machine that says what the task does, on words that it was not found in; refused where there is none."""
     tree, found = PrefixTree(task.machine.n_symbols), "nothing"
     while True:
@@ -53,7 +53,7 @@ def hear(task: OutputsOnly, generator: np.random.Generator, settings: Hearing = 
         else:
             wrong = merged.wrong(fresh.inputs, fresh.states)
             if not wrong:
-                return Heard(replace(Task.of(_machine(task, merged), name=task.name), law=task.law), tree.words)
+                return Heard(replace(Task.of(_machine(task, merged), name=task.name), sampler=task.sampler), tree.words)
             found = f"{merged.tables.shape[1]} states that are wrong on {wrong} of {settings.fresh} fresh words"
         if 2 * tree.words > settings.most_words:
             raise NotLearned(

@@ -1,9 +1,11 @@
-"""Stories as people tell them: gifts, swaps and questions in any order, dots wherever a sentence has ended.
+"""Stories of Tracking Shuffled Objects in free order: gifts, swaps and questions may follow each other in any order.
 
     N  people, and as many items
 
-A task's stories come in a fixed order and end with their question. These do not: an item that nobody has is given to
-somebody with empty hands, two people swap whatever they hold, and what was given is asked for as often as one likes.
+The stories of the task come in a fixed order and end with one question. Here an item that nobody holds may be given to
+anybody who holds nothing, two people may swap at any time, and every item that was given may be asked for, any number
+of times. Extra dots may follow any sentence. `free_order_grammar` is the language, `reference_answers` the machine that
+answers its questions.
 """
 
 from __future__ import annotations
@@ -13,32 +15,30 @@ from functools import lru_cache
 import numpy as np
 
 from detent.automata import Mealy, Moore
-from detent.tasks.grammar import spell
-from detent.tasks.shuffled_objects import IDLE, NOBODY, PEOPLE, Place, Vocabulary, rule
+from detent.tasks.grammar import build_grammar
+from detent.tasks.shuffled_objects import IDLE, NOBODY, PEOPLE, GrammarState, Vocabulary, step
 
-SILENT, NOT_UNDERSTOOD = "", "(not understood)"
-
-Held = frozenset[int]
+NO_OUTPUT, NOT_UNDERSTOOD = "", "(not understood)"
 
 
 @lru_cache(maxsize=8)
-def telling(people: int) -> Moore:
-    """The grammar of such stories."""
+def free_order_grammar(people: int) -> Moore:
+    """The grammar of free-order stories about N people."""
     tokens = Vocabulary(people)
-    return spell(
-        tokens.names, start=("sentence", frozenset(), frozenset()), following=lambda place: following(place, tokens),
-        complete=lambda place: place[0] == "sentence",
+    return build_grammar(
+        tokens.names, start=("sentence", frozenset(), frozenset()),
+        following=lambda state: free_order_following(state, tokens), complete=lambda state: state[0] == "sentence",
     )  # fmt: skip
 
 
-def following(place: Place, tokens: Vocabulary) -> dict[int, Place]:
-    """The tokens that may stand here, each with the place after it: what is given, and whose hands are full."""
+def free_order_following(state: GrammarState, tokens: Vocabulary) -> dict[int, GrammarState]:
+    """The allowed tokens, each with the next grammar state: (kind, items given, people who hold one, ...)."""
     N, number = tokens.people, tokens.number
-    kind, given, full = place[:3]
-    match kind, place[3:]:
+    kind, given, full = state[:3]
+    match kind, state[3:]:
         case "sentence", ():
             people = {p: ("name", given, full, p) for p in range(N)}
-            return {**people, tokens.dot: place, number("who"): ("who", given, full)} if given else people
+            return {**people, tokens.dot: state, number("who"): ("who", given, full)} if given else people
         case "name", (p,):
             gift = {number("has"): ("has", given, full, p)} if p not in full and len(given) < N else {}
             return {**gift, number("swaps"): ("swaps", given, full, p)}
@@ -53,47 +53,47 @@ def following(place: Place, tokens: Vocabulary) -> dict[int, Place]:
         case "close", ():
             return {tokens.dot: ("sentence", given, full)}
         case "who", ():
-            return {number("has"): ("asks", given, full)}
-        case "asks", ():
-            return {number("the"): ("asked", given, full)}
-        case "asked", ():
+            return {number("has"): ("who has", given, full)}
+        case "who has", ():
+            return {number("the"): ("who has the", given, full)}
+        case "who has the", ():
             return {tokens.item(i): ("mark", given, full) for i in given}
         case "mark", ():
             return {number("?"): ("sentence", given, full)}
     return {}
 
 
-def _swapped(full: Held, p: int, q: int) -> Held:
+def _swapped(full: frozenset[int], p: int, q: int) -> frozenset[int]:
     return frozenset({p: q, q: p}.get(one, one) for one in full)
 
 
-def answered(people: int) -> Mealy:
-    """What is right to say to such stories: the holder at every question mark, and nothing else.
+def reference_answers(people: int) -> Mealy:
+    """The machine that outputs the holder at every question mark, and the empty output elsewhere.
 
-    A token that may not follow is not understood; it says so, once, and falls silent for good.
+    At the first token that the grammar forbids it outputs NOT_UNDERSTOOD, and the empty output ever after.
     """
-    tokens, grammar = Vocabulary(people), telling(people)
-    outputs = (SILENT, *PEOPLE[:people], NOT_UNDERSTOOD)
-    refusal, mark = grammar.n_states - 1, tokens.number("?")
+    tokens, grammar = Vocabulary(people), free_order_grammar(people)
+    outputs = (NO_OUTPUT, *PEOPLE[:people], NOT_UNDERSTOOD)
+    refused, mark = grammar.n_states - 1, tokens.number("?")
     start = (grammar.start, IDLE, (NOBODY,) * people, NOBODY)
-    number, moves, said = {start: 1}, [[0] * len(tokens.names)], [[0] * len(tokens.names)]
+    number, tables, readout = {start: 1}, [[0] * len(tokens.names)], [[0] * len(tokens.names)]
     for place, person, holders, item in (queue := [start]):
-        moves.append([])
-        said.append([])
+        tables.append([])
+        readout.append([])
         for token in range(len(tokens.names)):
             then = int(grammar.tables[token, place])
-            if then == refusal:
-                moves[-1].append(0)
-                said[-1].append(len(outputs) - 1)
+            if then == refused:
+                tables[-1].append(0)
+                readout[-1].append(len(outputs) - 1)
                 continue
-            p, g = rule((person, holders), token, people)
-            asked = token - people if people <= token < 2 * people and person == IDLE else NOBODY
-            reached = (then, p, g, asked)
+            p, g = step((person, holders), token, people)
+            query = token - people if people <= token < 2 * people and person == IDLE else NOBODY
+            reached = (then, p, g, query)
             if reached not in number:
                 number[reached] = len(number) + 1
                 queue.append(reached)
-            moves[-1].append(number[reached])
-            said[-1].append(1 + holders[item] if token == mark else 0)
+            tables[-1].append(number[reached])
+            readout[-1].append(1 + holders[item] if token == mark else 0)
     return Mealy(
-        symbols=tokens.names, tables=np.array(moves).T, outputs=outputs, readout=np.array(said).T, start=1
+        symbols=tokens.names, tables=np.array(tables).T, outputs=outputs, readout=np.array(readout).T, start=1
     )  # fmt: skip

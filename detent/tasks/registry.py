@@ -1,7 +1,7 @@
-"""The tasks by name, and any machine file by its path.
+"""Tasks by name, and any machine file by its path.
 
-A family is a letter and a number: Z5 is the cyclic group of five elements, and so is Z7, though the list does not name
-it. A machine is built when it is asked for, and once.
+A family is a letter and a number: Z5 is the cyclic group of order 5. Every member of a family is available (Z7), not
+only those in NAMES. Machines are built on first use and cached.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from detent.automata import (
     tomita,
 )
 from detent.errors import InvalidConfig, unknown
-from detent.tasks.samplers import Letters, ShortRuns
-from detent.tasks.shuffled_objects import tracking_objects
+from detent.tasks.samplers import BoundedRuns, IidLetters
+from detent.tasks.shuffled_objects import tracking_shuffled_objects
 from detent.tasks.task import Task
 
 NAMES = (
     "Z2", "Z5", "Z16", "S3", "S4", "S5", "A5", "M11", "DFF5", "FF", "TSO3", "TSO4", "TSO5",
     "Tomita1", "Tomita2", "Tomita3", "Tomita4", "Tomita5", "Tomita6", "Tomita7",
 )  # fmt: skip
-"""The tasks that are listed; other members of their families answer to their names too."""
+"""The tasks that `detent tasks` lists; other members of their families have names too."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """Tasks that differ in a number, from `least` to `most`."""
+    """Tasks that differ in one number, from `least` to `most`."""
 
     build: Callable[[int], Task]
     least: int
@@ -52,18 +52,18 @@ def _word_problem(letter: str, machine: Callable[[int], Moore], about: str) -> C
     return build
 
 
-def _short_flip_flop(n: int) -> Task:
-    """The flip-flop in words whose last n letters tell the state."""
+def _definite_flip_flop(n: int) -> Task:
+    """The flip-flop on words whose last n letters determine the state."""
     return Task(
-        name=f"DFF{n}", machine=flip_flop(), law=ShortRuns(3, of=0, longest=n - 1),
+        name=f"DFF{n}", machine=flip_flop(), sampler=BoundedRuns(3, letter=0, longest=n - 1),
         about=f"remember the last reset or set, which is never more than {n - 1} identities away",
     )  # fmt: skip
 
 
 def _flip_flop() -> Task:
-    # identity, reset, set: 0.9 and twice 0.05; in sweeps 0.99 and twice 0.005
+    # identity, reset, set: 0.9, 0.05, 0.05; in length sweeps 0.99, 0.005, 0.005
     return Task(
-        name="FF", machine=flip_flop(), law=Letters((18, 1, 1)), sweep_law=Letters((198, 1, 1)),
+        name="FF", machine=flip_flop(), sampler=IidLetters((18, 1, 1)), sweep_sampler=IidLetters((198, 1, 1)),
         about="remember the last reset or set, however long ago it was",
     )  # fmt: skip
 
@@ -73,8 +73,8 @@ FAMILIES = {
     "S": Family(_word_problem("S", symmetric, "permute {n} things by swapping neighbours"), 2, 7),
     "A": Family(_word_problem("A", alternating, "permute {n} things by turning three neighbours"), 3, 7),
     "D": Family(_word_problem("D", dihedral, "turn and flip a polygon of {n} corners"), 3, 256),
-    "DFF": Family(_short_flip_flop, 2, 256),
-    "TSO": Family(tracking_objects, 2, 5),
+    "DFF": Family(_definite_flip_flop, 2, 256),
+    "TSO": Family(tracking_shuffled_objects, 2, 5),
     "Tomita": Family(_word_problem("Tomita", tomita, "follow the machine of Tomita's language {n}"), 1, 7),
 }
 SINGLE: dict[str, Callable[[], Task]] = {
@@ -100,7 +100,7 @@ def task(name: str | Path | Moore | Mealy) -> Task:
 
 @lru_cache(maxsize=64)
 def by_name(name: str) -> Task | None:
-    """The task of this name, written in capitals or not; None when there is none."""
+    """The task of this name, in any case of letters; None if there is none."""
     for known, single in SINGLE.items():
         if name.casefold() == known.casefold():
             return single()

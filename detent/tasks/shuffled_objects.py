@@ -1,13 +1,15 @@
-"""Tracking Shuffled Objects as a machine: who is being talked about, and who holds what.
+"""Tracking Shuffled Objects (TSO): stories about who holds what, with a question at the end.
 
-    N  people, and as many items
+    N  people, and as many items     B  stories     L  their length in tokens
 
-A state is a pair (p, g). p is the first name of the sentence in progress, or idle; g says for every item who holds it,
-or that nobody was said to. A name read while idle is stored in p. A second name swaps what the two people hold, and an
-item is given to p; both leave p idle. Every other token changes nothing, so a question does not.
+A state of the machine is a pair (p, g): p is the first name in the current sentence, or idle; g gives the holder of
+every item, or nobody. A name read while idle is stored in p. A second name swaps what the two people hold; an item is
+given to p; both make p idle again. Every other token leaves the state unchanged, so a question does too.
 
-The states are those that the grammar reaches, 44 for N = 3. Off the grammar the rules could leave them (two items in
-one hand, a gift out of order); a token that would do so changes nothing either.
+The states are those that the grammar reaches, 44 for N = 3. Outside the grammar these rules could leave them (two items
+in one hand, a gift out of order); a token that would do so leaves the state unchanged as well.
+
+The file has the vocabulary and grammar first, then the machine and the task, then the sampler of stories.
 """
 
 from __future__ import annotations
@@ -23,11 +25,9 @@ import numpy as np
 from detent._types import Ints
 from detent.automata import Moore
 from detent.errors import InvalidConfig
-from detent.tasks.grammar import spell
+from detent.tasks.grammar import build_grammar
 from detent.tasks.samplers import BLOCK
 from detent.tasks.task import Register, Task
-
-# -- The language of Tracking Shuffled Objects: its tokens, its sentences, and which token may follow.
 
 PEOPLE = ("alice", "bob", "charlie", "dana", "eve")
 ITEMS = ("ring", "key", "coin", "stamp", "card")
@@ -35,8 +35,8 @@ WORDS = ("has", "the", "swaps", "with", "who", ".", "?")
 SENTENCE = 5
 """Tokens in a sentence."""
 
-Place = tuple[Any, ...]
-"""Where a story stands: the kind of the next token, and what it depends on."""
+GrammarState = tuple[Any, ...]
+"""The kind of the next token, and what it depends on."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         if not 2 <= self.people <= len(PEOPLE):
-            raise InvalidConfig(f"stories are told about 2 to {len(PEOPLE)} people; got {self.people}.")
+            raise InvalidConfig(f"a story is about 2 to {len(PEOPLE)} people; got {self.people}.")
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -85,19 +85,15 @@ class Vocabulary:
         return np.array([self.number(token) for token in text.split()], np.uint8)
 
 
-def beginning() -> Place:
-    """The place before the first token: no item is given, and no sentence stands before for a dot to follow."""
-    return ("sentence", frozenset(), False)
+STORY_START: GrammarState = ("sentence", frozenset(), False)
+"""No item is given yet, and there is no sentence that an extra dot could follow."""
+STORY_END: GrammarState = ("end",)
 
 
-def is_story(place: Place) -> bool:
-    return place == ("end",)
-
-
-def following(place: Place, tokens: Vocabulary) -> dict[int, Place]:
-    """The tokens that may stand here, each with the place after it. At any length, one extra dot for each sentence."""
+def story_following(state: GrammarState, tokens: Vocabulary) -> dict[int, GrammarState]:
+    """The allowed tokens, each with the next grammar state. At most one extra dot follows each sentence."""
     N, number = tokens.people, tokens.number
-    match place:
+    match state:
         case ("sentence", given, dot):
             dots = {tokens.dot: ("sentence", given, False)} if dot else {}
             if len(given) < N:
@@ -124,113 +120,17 @@ def following(place: Place, tokens: Vocabulary) -> dict[int, Place]:
         case ("question", "item"):
             return {tokens.item(i): ("question", "mark") for i in range(N)}
         case ("question", "mark"):
-            return {number("?"): ("end",)}
+            return {number("?"): STORY_END}
     return {}
-
-
-# -- The law of Tracking Shuffled Objects: how its stories are drawn.
-
-
-@dataclass(frozen=True)
-class Stories:
-    """Random assignment in the preamble, uniform ordered pairs of distinct people to swap, a uniform item asked for."""
-
-    people: int
-
-    @property
-    def n_symbols(self) -> int:
-        return len(self.tokens.names)
-
-    @cached_property
-    def tokens(self) -> Vocabulary:
-        return Vocabulary(self.people)
-
-    def refuse_length(self, length: int) -> None:
-        sentences, extra = divmod(length, SENTENCE)
-        least = SENTENCE * (self.people + 1)
-        if length < least:
-            raise InvalidConfig(
-                f"a story about {self.people} people has at least {least} tokens "
-                f"({self.people} sentences and a question, {SENTENCE} tokens each); got {length}."
-            )
-        if extra > sentences - 1:
-            raise InvalidConfig(
-                f"no story about {self.people} people has {length} tokens: {extra} extra dots need as many sentences "
-                f"before the question, and there are {sentences - 1}; take {length - 1} or {length + SENTENCE - extra}."
-            )
-
-    def blocks(self, batch: int, length: int, generator: np.random.Generator) -> Iterator[Ints]:
-        sentences, extra = divmod(length, SENTENCE)
-        dots = _dots(batch, sentences - 1, extra, generator)
-        plain = self._sentences(batch, sentences, generator)
-        return _insert(plain, dots, self.tokens.dot) if extra else plain
-
-    def _sentences(self, batch: int, sentences: int, generator: np.random.Generator) -> Iterator[Ints]:
-        """The story without extra dots: the preamble, the swaps in blocks, the question."""
-        N, tokens = self.people, self.tokens
-        given = generator.permuted(np.tile(np.arange(N), (batch, 1)), axis=1)  # person -> item
-        yield tokens.gifts[np.arange(N), given].reshape(batch, N * SENTENCE)
-        swaps, at_once = sentences - N - 1, BLOCK // SENTENCE
-        for begin in range(0, swaps, at_once):
-            count = min(at_once, swaps - begin)
-            pairs = generator.integers(0, len(tokens.swaps), (batch, count), dtype=np.uint8)
-            yield tokens.swaps[pairs].reshape(batch, count * SENTENCE)
-        yield tokens.questions[generator.integers(0, N, batch)]
-
-    def grammar(self, symbols: Sequence[str]) -> Moore:
-        tokens = self.tokens
-        return spell(
-            symbols, start=beginning(), following=lambda place: following(place, tokens), complete=is_story
-        )  # fmt: skip
-
-    def describe(self, symbols: Sequence[str]) -> str:
-        return (
-            f"stories about {self.people} people: who has what at first, swaps of two people drawn uniformly, "
-            "and a question; extra dots after random sentences make up the length"
-        )
-
-
-def _dots(batch: int, sentences: int, extra: int, generator: np.random.Generator) -> Ints:
-    """Where the extra dots stand (B extra), ascending: after a uniform choice of that many sentences.
-
-    Floyd's way to draw a subset: the i-th draw is from one more than the one before, and a repetition is replaced by
-    the sentence that this draw is the first to offer.
-    """
-    chosen = np.empty((batch, extra), np.int64)
-    for i in range(extra):
-        newest = sentences - extra + i
-        drawn = generator.integers(0, newest + 1, batch)
-        chosen[:, i] = np.where((chosen[:, :i] == drawn[:, None]).any(axis=1), newest, drawn)
-    return SENTENCE * (np.sort(chosen, axis=1) + 1) + np.arange(extra)
-
-
-def _insert(plain: Iterator[Ints], dots: Ints, dot: int) -> Iterator[Ints]:
-    """The stories with their extra dots, in blocks as wide as those that came, and the rest.
-
-    A token stands later by the number of dots before it, which is at most `extra`: that many columns are held back.
-    """
-    batch, extra = dots.shape
-    held, begin = np.zeros((batch, extra), np.uint8), 0
-    for block in chain(plain, [held]):  # the last block only pushes out what is still held back
-        window, width = np.concatenate([held, block], axis=1), block.shape[1]
-        time = np.arange(begin, begin + width)
-        late = np.zeros((batch, width), np.int8)
-        for i in range(extra):
-            late += dots[:, [i]] < time
-        told = np.take_along_axis(window, np.arange(extra, extra + width) - late, axis=1)
-        row, which = np.nonzero((dots >= begin) & (dots < begin + width))
-        told[row, dots[row, which] - begin] = dot
-        yield told
-        held, begin = window[:, -extra:], begin + width
 
 
 IDLE = NOBODY = -1
 State = tuple[int, tuple[int, ...]]
-"""(p, g): the person talked about, and the holder of every item."""
+"""(p, g): the first name of the sentence, and the holder of every item."""
 
 
-def rule(state: State, token: int, people: int) -> State:
-    """Where a token sends a state, on the grammar or off it."""
+def step(state: State, token: int, people: int) -> State:
+    """The successor of a state, inside the grammar or outside it."""
     person, holders = state
     if token < people:
         if person == IDLE:
@@ -243,14 +143,14 @@ def rule(state: State, token: int, people: int) -> State:
     return state
 
 
-def states_of_stories(tokens: Vocabulary) -> list[State]:
-    """Every state that some beginning of a story reaches, breadth-first."""
+def reachable_states(tokens: Vocabulary) -> list[State]:
+    """The states that prefixes of stories reach, breadth-first."""
     state: State = (IDLE, (NOBODY,) * tokens.people)
-    seen = {(beginning(), state)}
+    seen = {(STORY_START, state)}
     queue = list(seen)
     for place, state in queue:
-        for token, then in following(place, tokens).items():
-            reached = (then, rule(state, token, tokens.people))
+        for token, then in story_following(place, tokens).items():
+            reached = (then, step(state, token, tokens.people))
             if reached not in seen:
                 seen.add(reached)
                 queue.append(reached)
@@ -258,7 +158,7 @@ def states_of_stories(tokens: Vocabulary) -> list[State]:
 
 
 @dataclass(frozen=True, eq=False)
-class Holder:
+class HolderQuestion:
     """The question 'who has the key ?': the answer is a person."""
 
     holders: Ints
@@ -268,21 +168,21 @@ class Holder:
     def n_answers(self) -> int:
         return self.holders.shape[1]
 
-    def ask(self, ends: Ints) -> Ints:
+    def query(self, ends: Ints) -> Ints:
         """The item, from the last two tokens of the question."""
         return ends[:, 0] - self.holders.shape[1]
 
-    def answer(self, asked: Ints, states: Ints) -> Ints:
-        return self.holders[states, asked]
+    def answer(self, queries: Ints, states: Ints) -> Ints:
+        return self.holders[states, queries]
 
 
-def tracking_objects(people: int) -> Task:
-    """TSO_N: read a story, keep track of who holds what, answer the question at its end."""
+def tracking_shuffled_objects(people: int) -> Task:
+    """The task TSO_N: read a story, track who holds what, answer the question at its end."""
     tokens = Vocabulary(people)
-    states = states_of_stories(tokens)
+    states = reachable_states(tokens)
     number = {state: n for n, state in enumerate(states)}
     tables = [
-        [number.get(rule(state, token, people), n) for n, state in enumerate(states)]
+        [number.get(step(state, token, people), n) for n, state in enumerate(states)]
         for token in range(len(tokens.names))
     ]
     machine = Moore(
@@ -291,7 +191,7 @@ def tracking_objects(people: int) -> Task:
     )  # fmt: skip
     holders = np.array([[people if holder == NOBODY else holder for holder in g] for _, g in states], np.uint8)
     return Task(
-        name=f"TSO{people}", machine=machine, law=Stories(people), question=Holder(holders),
+        name=f"TSO{people}", machine=machine, sampler=StorySampler(people), question=HolderQuestion(holders),
         layers=((people + 1,) * (people + 1), (people + 1,) * people), registers=registers(states),
         about=f"Tracking Shuffled Objects: {people} people swap {people} items; who has the {ITEMS[0]}?",
     )  # fmt: skip
@@ -313,3 +213,97 @@ def _name(state: State) -> str:
     person, holders = state
     held = ", ".join(f"{ITEMS[i]}: {'-' if who == NOBODY else PEOPLE[who]}" for i, who in enumerate(holders))
     return f"{'idle' if person == IDLE else PEOPLE[person]} | {held}"
+
+
+@dataclass(frozen=True)
+class StorySampler:
+    """A random assignment of items, swaps of uniform ordered pairs of people, a question for a uniform item."""
+
+    people: int
+
+    @property
+    def n_symbols(self) -> int:
+        return len(self.tokens.names)
+
+    @cached_property
+    def tokens(self) -> Vocabulary:
+        return Vocabulary(self.people)
+
+    def check_length(self, length: int) -> None:
+        sentences, extra = divmod(length, SENTENCE)
+        least = SENTENCE * (self.people + 1)
+        if length < least:
+            raise InvalidConfig(
+                f"a story about {self.people} people has at least {least} tokens "
+                f"({self.people} sentences and a question, {SENTENCE} tokens each); got {length}."
+            )
+        if extra > sentences - 1:
+            raise InvalidConfig(
+                f"no story about {self.people} people has {length} tokens: {extra} extra dots need as many sentences "
+                f"before the question, and there are {sentences - 1}; take {length - 1} or {length + SENTENCE - extra}."
+            )
+
+    def blocks(self, batch: int, length: int, generator: np.random.Generator) -> Iterator[Ints]:
+        sentences, extra = divmod(length, SENTENCE)
+        dots = _dot_positions(batch, sentences - 1, extra, generator)
+        plain = self._sentences(batch, sentences, generator)
+        return _insert_dots(plain, dots, self.tokens.dot) if extra else plain
+
+    def _sentences(self, batch: int, sentences: int, generator: np.random.Generator) -> Iterator[Ints]:
+        """The story without extra dots: the assignment, the swaps in blocks, the question."""
+        N, tokens = self.people, self.tokens
+        given = generator.permuted(np.tile(np.arange(N), (batch, 1)), axis=1)  # person -> item
+        yield tokens.gifts[np.arange(N), given].reshape(batch, N * SENTENCE)
+        swaps, at_once = sentences - N - 1, BLOCK // SENTENCE
+        for begin in range(0, swaps, at_once):
+            count = min(at_once, swaps - begin)
+            pairs = generator.integers(0, len(tokens.swaps), (batch, count), dtype=np.uint8)
+            yield tokens.swaps[pairs].reshape(batch, count * SENTENCE)
+        yield tokens.questions[generator.integers(0, N, batch)]
+
+    def grammar(self, symbols: Sequence[str]) -> Moore:
+        tokens = self.tokens
+        return build_grammar(
+            symbols, start=STORY_START, following=lambda state: story_following(state, tokens),
+            complete=lambda state: state == STORY_END,
+        )  # fmt: skip
+
+    def describe(self, symbols: Sequence[str]) -> str:
+        return (
+            f"stories about {self.people} people: who has what at first, swaps of two people drawn uniformly, "
+            "and a question; extra dots after random sentences fill up the length"
+        )
+
+
+def _dot_positions(batch: int, sentences: int, extra: int, generator: np.random.Generator) -> Ints:
+    """B extra: the positions of the extra dots, ascending, after a uniformly drawn set of that many sentences.
+
+    Floyd's algorithm for sampling without replacement (Bentley and Floyd, CACM 30(9), 1987): draw i ranges over one
+    sentence more than draw i - 1, and a repeated draw is replaced by that new sentence.
+    """
+    chosen = np.empty((batch, extra), np.int64)
+    for i in range(extra):
+        newest = sentences - extra + i
+        drawn = generator.integers(0, newest + 1, batch)
+        chosen[:, i] = np.where((chosen[:, :i] == drawn[:, None]).any(axis=1), newest, drawn)
+    return SENTENCE * (np.sort(chosen, axis=1) + 1) + np.arange(extra)
+
+
+def _insert_dots(plain: Iterator[Ints], dots: Ints, dot: int) -> Iterator[Ints]:
+    """The stories with their extra dots, in blocks of the same widths and a last one of width `extra`.
+
+    A token moves right by the number of dots before it, at most `extra`, so that many columns are held back.
+    """
+    batch, extra = dots.shape
+    held, begin = np.zeros((batch, extra), np.uint8), 0
+    for block in chain(plain, [held]):  # the last block flushes what is still held back
+        window, width = np.concatenate([held, block], axis=1), block.shape[1]
+        time = np.arange(begin, begin + width)
+        shift = np.zeros((batch, width), np.int8)
+        for i in range(extra):
+            shift += dots[:, [i]] < time
+        tokens = np.take_along_axis(window, np.arange(extra, extra + width) - shift, axis=1)
+        row, which = np.nonzero((dots >= begin) & (dots < begin + width))
+        tokens[row, dots[row, which] - begin] = dot
+        yield tokens
+        held, begin = window[:, -extra:], begin + width

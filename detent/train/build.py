@@ -101,7 +101,7 @@ def judged(model: Backbone, task: Task, budget: Budget | None = None) -> tuple[E
     machine = task.machine
     if task.question is None:
         read = extract(model.eval(), symbols=machine.symbols, labels=task.labels)
-        return read, certify(read, machine, labels=task.says)
+        return read, certify(read, machine, labels=task.label_kind)
     people = PEOPLE[: task.question.n_answers]
     question = Question.at_the_end(task.question, machine, task.grammar, people)
     read = extract(model.eval(), labels=machine.states, answers=people, grammar=task.grammar, budget=budget or Budget())

@@ -9,7 +9,7 @@ from typing import Any
 
 from detent.errors import BrokenFile, InvalidConfig, unknown
 from detent.records import write_atomically
-from detent.tasks import OutputsOnly, Task
+from detent.tasks import OutputTask, Task
 from detent.train.pretraining import Anchoring
 from detent.train.settings import Settings
 
@@ -72,7 +72,7 @@ class Plan:
 
     def heard(self, task: Task) -> Task:
         """The task with what this plan tells of it as labels."""
-        return OutputsOnly.of_task(task) if self.supervise == "outputs" else task
+        return OutputTask.of_task(task) if self.supervise == "outputs" else task
 
     @property
     def longest(self) -> dict[str, int]:

@@ -13,7 +13,7 @@ from detent.errors import BudgetExceeded
 from detent.extract import Budget, Extracted, extract
 from detent.extract.result import answering
 from detent.nn import Backbone
-from detent.tasks.free_order_stories import answered, telling
+from detent.tasks.free_order_stories import free_order_grammar, reference_answers
 
 ASKED = ("?",)
 BUDGET = Budget(configurations=1_000_000, seconds=600.0)
@@ -39,12 +39,12 @@ def tell(model: Backbone, found: Extracted) -> Told:
     people = len(found.replies)
     try:
         read = extract(
-            model, labels=found.outputs, answers=found.replies, grammar=telling(people), budget=BUDGET
+            model, labels=found.outputs, answers=found.replies, grammar=free_order_grammar(people), budget=BUDGET
         )  # fmt: skip
     except BudgetExceeded:
         return Told(None, BUDGET.configurations, None)
     machine = answering(read, ASKED)
-    return Told(machine, len(read.configurations), distinguishing_word(machine, answered(people)))
+    return Told(machine, len(read.configurations), distinguishing_word(machine, reference_answers(people)))
 
 
 def text_machine(model: Backbone, found: Extracted) -> tuple[Mealy, str]:

@@ -20,7 +20,7 @@ from detent.errors import InvalidConfig
 from detent.extract import Extracted
 from detent.learning.passive_learning import hear
 from detent.nn import Backbone
-from detent.tasks import OutputsOnly, Task
+from detent.tasks import OutputTask, Task
 from detent.tasks import task as get_task
 from detent.train.build import Heads, judged, network
 from detent.train.certifying import certificate_of, clears
@@ -113,7 +113,7 @@ def _attempt(plan: Plan, task: Task, note: Watcher, keeper: Keeper) -> Backbone:
         return model
     if task.layers is not None:
         return teach(plan, task, note, keeper)
-    if isinstance(task, OutputsOnly):
+    if isinstance(task, OutputTask):
         return listen(plan, task, note, keeper)
     codes = _codes(plan, task, words)
     model = _model(plan, task, (codes.heads,), (codes.start,), weights)
@@ -172,7 +172,7 @@ def _model(plan: Plan, task: Task, heads: Heads, starts: Heads | None, weights: 
     )
 
 
-def listen(plan: Plan, task: OutputsOnly, note: Watcher, keeper: Keeper) -> Backbone:
+def listen(plan: Plan, task: OutputTask, note: Watcher, keeper: Keeper) -> Backbone:
     """A trained model."""
     words, weights = np.random.default_rng(plan.seed), torch.Generator().manual_seed(plan.seed)
     found = hear(task, words).task

@@ -96,7 +96,7 @@ def judge(folder: Path, against: str | None = None) -> tuple[Backbone, Extracted
     task = task_of(folder, plan)
     found, verdict = judged(model, task)
     if against is not None:
-        verdict = certify(found, get_task(against).machine, labels=task.says)
+        verdict = certify(found, get_task(against).machine, labels=task.label_kind)
     return model, found, verdict, plan.title(task.name)
 
 
@@ -112,6 +112,6 @@ def machine_of(plan: Plan, task: Task, model: Backbone, found: Extracted) -> Mac
     """The machine without the model, with a word about where it comes from; of a task with a question it answers."""
     about = {"task": task.name, "recipe": plan.arm, "seed": plan.seed}
     if task.question is None:
-        return standalone(found, {**about, "labels": task.says})
+        return standalone(found, {**about, "labels": task.label_kind})
     answering, reads = text_machine(model, found)
     return Machine.of(answering, about={"weights": found.weights, **about, "labels": "answers", "reads": reads})

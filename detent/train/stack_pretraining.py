@@ -24,8 +24,8 @@ from detent.nn.init import truncated_
 from detent.ops.tables import entry_offsets, offsets
 from detent.ops.torch_kernels import fold
 from detent.tasks import Task
-from detent.tasks.free_order_stories import telling
-from detent.tasks.grammar import wander
+from detent.tasks.free_order_stories import free_order_grammar
+from detent.tasks.grammar import random_prefixes
 from detent.train.build import network
 from detent.train.checkpointer import Keeper
 from detent.train.config import Plan
@@ -200,6 +200,6 @@ def teach(plan: Plan, task: Task, note: Watcher, keeper: Keeper) -> Backbone:
 def _tellings(task: Task, words: np.random.Generator) -> Iterator[Ints]:
     """Text without labels: stories in any order, with questions on the way."""
     assert task.question is not None
-    grammar = telling(task.question.n_answers)
+    grammar = free_order_grammar(task.question.n_answers)
     while True:
-        yield wander(grammar, 128, 100, words)
+        yield random_prefixes(grammar, 128, 100, words)

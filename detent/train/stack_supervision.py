@@ -250,7 +250,7 @@ def stories(task: Task, generator: np.random.Generator, *, batch: int = 256) -> 
 
 def _told(task: Task, length: int) -> bool:
     try:
-        task.law.refuse_length(length)
+        task.sampler.check_length(length)
     except InvalidConfig:
         return False
     return True

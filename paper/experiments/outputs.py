@@ -18,7 +18,7 @@ from detent import records
 from detent.automata import Moore, minimize, tomita
 from detent.errors import NotLearned
 from detent.learning.passive_learning import hear
-from detent.tasks import OutputsOnly, Task
+from detent.tasks import OutputTask, Task
 from detent.tasks import task as get_task
 from detent.train.api import train
 
@@ -92,7 +92,7 @@ def learned(kind: str, machine: Moore, seed: int) -> dict[str, Any]:
         "certified": run.certified, "heads": list(run.heads), "steps": run.steps, "restarts": run.restarts,
         "seconds": round(run.seconds, 3), "verdict": run.verdict.explain(),
         "proved": list(run.certificate().proved) if run.certified else [],
-        "words": hear(OutputsOnly.of_task(task), np.random.default_rng(seed)).words,
+        "words": hear(OutputTask.of_task(task), np.random.default_rng(seed)).words,
     }  # fmt: skip
     return row
 

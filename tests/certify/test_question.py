@@ -24,7 +24,7 @@ def test_the_question_of_a_story_is_its_last_item() -> None:
     told, asked = task("TSO3"), question(3)
     rng = np.random.default_rng(4)
     batch = told.sample(50, 40, rng)
-    for word, state, item, answer in zip(batch.inputs, batch.states[:, -1], batch.asked, batch.answers, strict=True):
+    for word, state, item, answer in zip(batch.inputs, batch.states[:, -1], batch.queries, batch.answers, strict=True):
         z, found = asked.start, []
         for symbol in word.tolist():
             found.append(int(asked.asked[symbol, z]))
@@ -55,7 +55,7 @@ def test_a_wrong_answer_is_found_with_a_shortest_story() -> None:
         assert len(word) in (15, 20)
         assert word[-1] == "?"
         state = told.machine.run(list(word))
-        asked = told.question.ask(told.machine.encode(list(word))[None, -2:])
+        asked = told.question.query(told.machine.encode(list(word))[None, -2:])
         assert ("alice", "bob")[int(told.question.answer(asked, np.array([state]))[0])] == wrong.failure.wanted
         assert "the answer given is" in wrong.explain()
 

@@ -62,7 +62,7 @@ def test_one_task_at_length(capsys: Said) -> None:
     assert "3: identity; reset; set" in out
     assert "4 times identity in a row is always followed by another letter" in out
     assert "definite of order 5" in out
-    assert "so on the words that are drawn, though not on all words" in " ".join(out.split())
+    assert "this holds for the words that are drawn, not for all words" in " ".join(out.split())
     assert "not definite: 'identity' keeps" in out
 
 

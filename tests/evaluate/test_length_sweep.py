@@ -49,7 +49,7 @@ class ShortMemory:
         states = TSO.machine.trajectory(inputs, before)
         predictions = np.full(inputs.shape, -1)
         if read + inputs.shape[1] < self.fails:
-            questions = TSO.question.ask(inputs[:, -2:])
+            questions = TSO.question.query(inputs[:, -2:])
             predictions[:, -1] = TSO.question.answer(inputs[:, -2] * 0 + questions, states[:, -1])
         return predictions, [states[:, -1], np.array(read + inputs.shape[1])]
 

@@ -10,14 +10,14 @@ import numpy as np
 
 from detent.tasks import Task
 from detent.tasks import task as get_task
-from detent.tasks.shuffled_objects import Vocabulary, states_of_stories
+from detent.tasks.shuffled_objects import Vocabulary, reachable_states
 from tests.extract.building import Cascade, Input
 
 
 def stories(people: int) -> tuple[Task, Cascade]:
     """The task, and a cascade that does it on words of the grammar."""
     N, everyone = people, np.arange(people + 1)
-    state_number = {state: n for n, state in enumerate(states_of_stories(Vocabulary(N)))}
+    state_number = {state: n for n, state in enumerate(reachable_states(Vocabulary(N)))}
 
     def parse(token: int) -> list[list[int]]:
         same = everyone.tolist()

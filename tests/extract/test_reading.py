@@ -13,7 +13,7 @@ from detent.errors import BudgetExceeded, InvalidConfig, InvalidInput, InvalidMa
 from detent.extract import Budget, Extracted, extract
 from detent.extract.extract import digest
 from detent.nn import NFSM, Backbone
-from detent.tasks.grammar import anything
+from detent.tasks.grammar import all_words
 
 STACKS = [
     (1, [(3, 2)]),
@@ -179,7 +179,7 @@ def test_only_words_of_the_grammar_are_followed(reach: int) -> None:
 
 def test_a_grammar_that_refuses_nothing_is_none() -> None:
     model = build(2, [(3,)])
-    found = extract(model, grammar=anything(tuple("0123")))
+    found = extract(model, grammar=all_words(tuple("0123")))
     assert found.grammar is None
     assert found.machine == extract(model).machine
 

@@ -139,7 +139,7 @@ def largest_eigenvalue(model: Backbone, name: str) -> float:
         layer.block.register_forward_pre_hook(
             lambda block, given: moduli.append(float(block.transitions(given[0]).abs().max()))
         )
-    words = task(name).for_sweeps().sample(8, 200, np.random.default_rng(0))
+    words = task(name).for_length_sweep().sample(8, 200, np.random.default_rng(0))
     model(torch.from_numpy(words.inputs.astype(np.int64)))
     assert len(moduli) == len(model.layers)
     return max(moduli)

@@ -13,7 +13,7 @@ from detent.errors import InvalidConfig, InvalidInput, NotLearned
 from detent.learning.passive_learning import Hearing, hear
 from detent.learning.prefix_tree import PrefixTree
 from detent.learning.state_merging import merge_states
-from detent.tasks import OutputsOnly, Task, task
+from detent.tasks import OutputTask, Task, task
 
 
 def random_moore(n, A, seed):
@@ -41,7 +41,7 @@ def answers(machine, word):
 
 def listen(machine, seed=1, settings=None):
     return hear(
-        OutputsOnly.of_task(Task.of(machine, name="m")), np.random.default_rng(seed), settings or Hearing()
+        OutputTask.of_task(Task.of(machine, name="m")), np.random.default_rng(seed), settings or Hearing()
     ).task.machine
 
 
@@ -131,10 +131,10 @@ def test_too_little_is_said_so():
 
 
 def test_outputs_as_labels():
-    heard = OutputsOnly.of_task(task("Tomita4"))
+    heard = OutputTask.of_task(task("Tomita4"))
     batch = heard.sample(3, 20, np.random.default_rng(2))
     for word, said in zip(batch.inputs, batch.states, strict=True):
         assert [heard.labels[k] for k in said] == answers(heard.machine, word)
-    assert (heard.says, task("Tomita4").says) == ("outputs", "states")
-    with pytest.raises(InvalidConfig, match="TSO3 is told by its states and answers"):
-        OutputsOnly.of_task(task("TSO3"))
+    assert (heard.label_kind, task("Tomita4").label_kind) == ("outputs", "states")
+    with pytest.raises(InvalidConfig, match="task TSO3 needs state labels and answers"):
+        OutputTask.of_task(task("TSO3"))

@@ -9,8 +9,8 @@ import pytest
 
 from detent._types import MISSING
 from detent.tasks import task as get_task
-from detent.tasks.free_order_stories import telling
-from detent.tasks.grammar import wander
+from detent.tasks.free_order_stories import free_order_grammar
+from detent.tasks.grammar import random_prefixes
 from detent.train.stack_supervision import learn_from, stage, stories
 
 
@@ -85,7 +85,7 @@ def test_further_words_add_rows() -> None:
     told = stories(task, np.random.default_rng(1), batch=64)
     stages = stage(task, list(islice(told, 4)))
     alone = learn_from(told, stages)
-    more = learn_from(told, stages, iter([wander(telling(2), 64, 60, np.random.default_rng(0))]))
+    more = learn_from(told, stages, iter([random_prefixes(free_order_grammar(2), 64, 60, np.random.default_rng(0))]))
     assert len(more.windows[0]) > len(alone.windows[0])
     assert (more.answers != MISSING).sum() > (alone.answers != MISSING).sum()
     rows = {(*read, *parts) for read, parts in zip(alone.reads[:, 1:].tolist(), alone.parts.tolist(), strict=True)}

@@ -214,7 +214,8 @@ def to_c(machine: Machine, *, name: str = "machine") -> str:
         name=name, NAME=name.upper(), symbol_type=symbol, state_type=state, output_type=output,
         symbols=machine.n_symbols, states=machine.n_states, outputs=len(machine.output_names), start=machine.start,
         symbol_names=_names(machine.symbols), state_names=_names(machine.states),
-        output_names=_names(machine.output_names), order=_wrapped(map(str, order)), next=_rows(machine.automaton.tables), output_table=_rows(machine.readout),
+        output_names=_names(machine.output_names), order=_wrapped(map(str, order)),
+        next=_rows(machine.automaton.tables), output_table=_rows(machine.readout),
         short=int(all(len(output) <= 1 for output in machine.output_names)), main=main,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Stories are drawn as the paper tells them: read as English by a reader who knows nothing of the machine."""
+"""Tracking Shuffled Objects against a slow reader of English that knows nothing of the machine."""
 
 from __future__ import annotations
 
@@ -10,18 +10,100 @@ from typing import Any
 import numpy as np
 import pytest
 
+from detent.automata import Moore
 from detent.errors import InvalidConfig
-from detent.tasks import Stories, tracking_objects
-from detent.tasks import shuffled_objects as sentences
+from detent.tasks import StorySampler, allowed_symbols, shuffled_objects, tracking_shuffled_objects
 
 PEOPLE = ["alice", "bob", "charlie", "dana", "eve"]
 ITEMS = ["ring", "key", "coin", "stamp", "card"]
 
 
+def read(story: list[str], people: int) -> list[tuple[str, tuple[str, ...]]]:
+    """(p, g) after every token."""
+    person, holder = "idle", dict.fromkeys(ITEMS[:people], "-")
+    history = []
+    for token in story:
+        if token in PEOPLE:
+            if person == "idle":
+                person = token
+            else:
+                for item, who in holder.items():
+                    holder[item] = {person: token, token: person}.get(who, who)
+                person = "idle"
+        elif token in ITEMS and person != "idle":
+            holder[token] = person
+            person = "idle"
+        history.append((person, tuple(holder.values())))
+    return history
+
+
+def named(state: tuple[str, tuple[str, ...]]) -> str:
+    person, holders = state
+    return f"{person} | " + ", ".join(f"{item}: {who}" for item, who in zip(ITEMS, holders, strict=False))
+
+
+@pytest.mark.parametrize("people", [2, 3, 4, 5])
+@pytest.mark.parametrize("length", [30, 32, 128, 129, 256])
+def test_sample_states_and_answers_are_those_of_the_slow_reader(people: int, length: int) -> None:
+    task = tracking_shuffled_objects(people)
+    batch = task.sample(20, length, np.random.default_rng(length))
+    for row, states in enumerate(batch.states):
+        story = [task.machine.symbols[token] for token in batch.inputs[row]]
+        history = read(story, people)
+        assert [task.machine.states[q] for q in states] == [named(state) for state in history]
+        assert batch.queries is not None
+        assert batch.answers is not None
+        assert ITEMS[batch.queries[row]] == story[-2]
+        assert PEOPLE[batch.answers[row]] == history[-1][1][ITEMS.index(story[-2])]
+
+
+@pytest.mark.parametrize(("people", "states"), [(3, 44), (4, 202), (5, 1132)])
+def test_tracking_shuffled_objects_has_the_state_counts_of_the_paper(people: int, states: int) -> None:
+    task = tracking_shuffled_objects(people)
+    assert task.machine.n_states == states
+    assert task.machine.n_symbols == 2 * people + 7
+    assert task.machine.states[task.machine.start] == named(("idle", ("-",) * people))
+
+
+def reached_on_stories(machine: Moore, grammar: Moore) -> set[int]:
+    """States of the machine on beginnings of stories, walking machine and grammar side by side."""
+    allowed = allowed_symbols(grammar)
+    seen = {(machine.start, grammar.start)}
+    queue = list(seen)
+    for q, place in queue:
+        for token in np.flatnonzero(allowed[place]):
+            then = (int(machine.tables[token, q]), int(grammar.tables[token, place]))
+            if then not in seen:
+                seen.add(then)
+                queue.append(then)
+    return {q for q, _ in seen}
+
+
+@pytest.mark.parametrize("people", [2, 3, 4, 5])
+def test_reachable_states_are_those_that_the_grammar_reaches(people: int) -> None:
+    task = tracking_shuffled_objects(people)
+    assert isinstance(task.machine, Moore)
+    assert reached_on_stories(task.machine, task.grammar) == set(range(task.machine.n_states))
+
+
+@pytest.mark.parametrize(
+    ("words", "state"),
+    [
+        ("bob", "idle | ring: -, key: -, coin: -"),  # the preamble begins with alice
+        ("alice bob", "idle | ring: -, key: -, coin: -"),  # a swap of nothing
+        ("alice has the key . bob has the key", "bob | ring: -, key: alice, coin: -"),  # it is alice's
+        ("alice has the key . who has the ring ?", "idle | ring: -, key: alice, coin: -"),
+    ],
+)
+def test_step_outside_the_grammar_obeys_the_rules_or_changes_nothing(words: str, state: str) -> None:
+    machine = tracking_shuffled_objects(3).machine
+    assert machine.states[machine.run(words.split())] == state
+
+
 def stories(people: int, batch: int, length: int, seed: int = 0) -> list[str]:
-    law = Stories(people)
-    words = np.concatenate(list(law.blocks(batch, length, np.random.default_rng(seed))), axis=1)
-    return [" ".join(law.tokens.names[token] for token in word) for word in words]
+    sampler = StorySampler(people)
+    words = np.concatenate(list(sampler.blocks(batch, length, np.random.default_rng(seed))), axis=1)
+    return [" ".join(sampler.tokens.names[token] for token in word) for word in words]
 
 
 def sentences_of(story: str) -> list[str]:
@@ -33,7 +115,7 @@ def sentences_of(story: str) -> list[str]:
 
 @pytest.mark.parametrize("people", [2, 3, 4, 5])
 @pytest.mark.parametrize("length", [30, 31, 33, 64, 97, 256, 1001])
-def test_a_story_has_three_parts_and_its_length(people: int, length: int) -> None:
+def test_story_sampler_draws_three_parts_of_the_right_length(people: int, length: int) -> None:
     names, items = PEOPLE[:people], ITEMS[:people]
     for story in stories(people, 50, length):
         assert len(story.split()) == length
@@ -53,7 +135,7 @@ def test_a_story_has_three_parts_and_its_length(people: int, length: int) -> Non
         assert sum(sentence.endswith(". .") for sentence in told) == length % 5
 
 
-def test_every_draw_is_uniform(fits: Any) -> None:
+def test_story_sampler_is_uniform(fits: Any) -> None:
     """Assignments, pairs, items and the places of the dots: 27 tokens are 3 + 1 sentences, a question and 2 dots."""
     told = [sentences_of(story) for story in stories(3, 6000, 27)]
 
@@ -68,15 +150,15 @@ def test_every_draw_is_uniform(fits: Any) -> None:
     assert fit(dotted, list(combinations(range(4), 2)))
 
 
-def test_pairs_are_uniform_deep_in_a_long_story(fits: Any) -> None:
+def test_story_sampler_draws_uniform_pairs_deep_in_a_long_story(fits: Any) -> None:
     pairs = re.findall(r"(\w+) swaps with (\w+)", stories(4, 1, 50_003)[0])
     wanted = list(permutations(PEOPLE[:4], 2))
     assert fits([pairs.count(pair) for pair in wanted], np.full(12, 1 / 12))
 
 
 @pytest.mark.parametrize("block", [5, 12, 20])
-def test_dots_are_inserted_across_blocks(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    monkeypatch.setattr(sentences, "BLOCK", block)
+def test_story_sampler_inserts_dots_across_blocks(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr(shuffled_objects, "BLOCK", block)
     for length in range(40, 60):
         for story in stories(3, 20, length):
             assert len(story.split()) == length
@@ -84,33 +166,33 @@ def test_dots_are_inserted_across_blocks(monkeypatch: pytest.MonkeyPatch, block:
 
 
 @pytest.mark.parametrize(("people", "length"), [(3, 0), (3, 19), (4, 24), (5, 29), (2, 14)])
-def test_a_story_too_short_to_tell_is_refused(people: int, length: int) -> None:
+def test_check_length_refuses_stories_that_are_too_short(people: int, length: int) -> None:
     with pytest.raises(InvalidConfig, match=rf"at least {5 * (people + 1)} tokens .*; got {length}"):
-        Stories(people).refuse_length(length)
+        StorySampler(people).check_length(length)
 
 
-def test_more_dots_than_sentences_are_refused() -> None:
+def test_check_length_refuses_more_dots_than_sentences() -> None:
     with pytest.raises(InvalidConfig, match=r"no story about 3 people has 24 tokens.*take 23 or 25"):
-        Stories(3).refuse_length(24)
+        StorySampler(3).check_length(24)
     for length in (*range(20, 24), *range(25, 200)):
-        Stories(3).refuse_length(length)
+        StorySampler(3).check_length(length)
 
 
 @pytest.mark.parametrize("length", [20, 21, 22, 23, 25, 26])
-def test_the_shortest_stories_can_be_told(length: int) -> None:
+def test_story_sampler_draws_the_shortest_stories(length: int) -> None:
     for story in stories(3, 30, length):
         assert len(sentences_of(story)) == length // 5
 
 
 @pytest.mark.parametrize("people", [1, 6])
-def test_nobody_and_crowds_are_refused(people: int) -> None:
+def test_vocabulary_refuses_too_few_or_too_many_people(people: int) -> None:
     with pytest.raises(InvalidConfig, match=rf"2 to 5 people; got {people}"):
-        tracking_objects(people)
+        tracking_shuffled_objects(people)
 
 
 @pytest.mark.parametrize("people", [3, 4])
-def test_the_grammar_completes_exactly_the_stories(people: int) -> None:
-    grammar = Stories(people).grammar(Stories(people).tokens.names)
+def test_story_grammar_completes_exactly_the_stories(people: int) -> None:
+    grammar = StorySampler(people).grammar(StorySampler(people).tokens.names)
     complete, refused = grammar.outputs.index("complete"), grammar.outputs.index("refused")
     generator = np.random.default_rng(1)
     for story in stories(people, 100, 67):
@@ -137,17 +219,17 @@ def test_the_grammar_completes_exactly_the_stories(people: int) -> None:
         "alice has the key . bob has the ring . charlie has the coin . who has the key ? .",
     ],
 )
-def test_the_grammar_refuses(wrong: str) -> None:
-    grammar = tracking_objects(3).grammar
+def test_story_grammar_refuses(wrong: str) -> None:
+    grammar = tracking_shuffled_objects(3).grammar
     *before, _ = wrong.split()
     verdict = [grammar.outputs[number] for number in grammar.output_ids(wrong.split())]
     assert verdict[-1] == "refused"
     assert "refused" not in verdict[: len(before)]
 
 
-def test_how_many_stories_there_are() -> None:
+def test_story_grammar_counts_the_stories() -> None:
     """Counted by the grammar and by hand: N! assignments, N(N-1) pairs a swap, N items, and the places of the dots."""
-    grammar = tracking_objects(3).grammar
+    grammar = tracking_shuffled_objects(3).grammar
     ways = np.zeros(grammar.n_states, object)
     ways[grammar.start] = 1
     complete = grammar.readout == grammar.outputs.index("complete")

@@ -1,4 +1,4 @@
-"""Stories in any order: what may be said, and what is right to answer."""
+"""StorySampler in free order: the grammar and the reference answers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from detent.automata import minimize
-from detent.tasks.free_order_stories import NOT_UNDERSTOOD, answered, telling
-from detent.tasks.grammar import wander
+from detent.tasks.free_order_stories import NOT_UNDERSTOOD, free_order_grammar, reference_answers
+from detent.tasks.grammar import random_prefixes
 from detent.tasks.shuffled_objects import ITEMS, PEOPLE
 
 
@@ -32,21 +32,21 @@ def by_hand(tokens: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("people", [2, 3, 4])
-def test_answers_are_those_of_a_dictionary(people: int) -> None:
-    machine = answered(people)
-    words = wander(telling(people), 40, 501, np.random.default_rng(people))
+def test_reference_answers_are_those_of_a_dictionary(people: int) -> None:
+    machine = reference_answers(people)
+    words = random_prefixes(free_order_grammar(people), 40, 501, np.random.default_rng(people))
     for word in words:
         tokens = [machine.symbols[token] for token in word]
-        said = [machine.outputs[n] for n in machine.output_ids(word)]
-        assert [one for one in said if one] == by_hand(tokens)
-        assert all(token == "?" for token, one in zip(tokens, said, strict=True) if one)
+        outputs = [machine.outputs[n] for n in machine.output_ids(word)]
+        assert [one for one in outputs if one] == by_hand(tokens)
+        assert all(token == "?" for token, one in zip(tokens, outputs, strict=True) if one)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "outputs"),
     [
         ("alice has the key . bob swaps with alice . who has the key ?", ["bob"]),
-        ("who has the key ?", [NOT_UNDERSTOOD]),  # nobody was said to
+        ("who has the key ?", [NOT_UNDERSTOOD]),  # nobody was given it
         ("alice has the key . . . bob swaps with bob .", [NOT_UNDERSTOOD]),
         ("alice has the key . alice has the ring .", [NOT_UNDERSTOOD]),  # her hands are full
         ("alice has the key . bob has the key .", [NOT_UNDERSTOOD]),  # it is given
@@ -55,14 +55,14 @@ def test_answers_are_those_of_a_dictionary(people: int) -> None:
          ["alice", "bob"]),
     ],
 )  # fmt: skip
-def test_what_may_be_said(text: str, said: list[str]) -> None:
-    machine = answered(3)
+def test_free_order_grammar_and_reference_answers(text: str, outputs: list[str]) -> None:
+    machine = reference_answers(3)
     answers = [machine.outputs[n] for n in machine.output_ids(machine.encode(text.split()))]
-    assert [one for one in answers if one] == said
+    assert [one for one in answers if one] == outputs
 
 
-def test_sizes() -> None:
+def test_free_order_grammar_and_reference_answers_sizes() -> None:
     """The numbers that the documentation gives."""
-    assert telling(3).n_states == 357
-    assert minimize(answered(3)).n_states == 615
-    assert PEOPLE[:3] + ITEMS[:3] == answered(3).symbols[:6]
+    assert free_order_grammar(3).n_states == 357
+    assert minimize(reference_answers(3)).n_states == 615
+    assert PEOPLE[:3] + ITEMS[:3] == reference_answers(3).symbols[:6]

@@ -1,4 +1,4 @@
-"""What a report tells, read from the files of a run's folder; whatever is not there is None."""
+"""The data of a report, read from the folder of a run; what is missing there is None or empty."""
 
 from __future__ import annotations
 
@@ -8,40 +8,43 @@ from typing import Any
 
 import numpy as np
 
-from detent import records
 from detent.automata import Mealy, Moore
 from detent.certify import Report, Verdict, certify
 from detent.certify.check import check
 from detent.errors import DetentError
+from detent.records import Row
 from detent.runtime import Machine
 from detent.tasks import Task
 from detent.train.run_dir import RunDir
 
+RENAMED = {"bar": "threshold", "longest": "max_length"}
+"""Entries of sweep rows that version 0.1 named otherwise."""
+
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
-    """A run, as far as its folder tells it."""
+class RunData:
+    """A run, as far as the files in its folder describe it."""
 
-    folder: Path
+    folder: RunDir
     config: dict[str, Any]
     task: Task | None
-    """None when its machine file is no longer where it was."""
-    history: list[records.Row]
+    """None when the machine file it was trained on is gone."""
+    history: list[Row]
     machine: Machine | None
-    """What was read out of the network."""
+    """The machine extracted from the network."""
     certificate: dict[str, Any] | None
-    checked: Report | None
-    """What the check of the certificate found, made while the report was written."""
-    sweep: list[records.Row]
+    check: Report | None
+    """The result of checking the certificate, made while the report is written."""
+    sweeps: list[Row]
+    """The rows that have accuracies by length."""
 
     @classmethod
-    def of(cls, folder: Path) -> Told:
-        run = RunDir(folder)
-        config, certificate = run.config(), run.certificate()
+    def load(cls, path: Path) -> RunData:
+        folder = RunDir(path)
+        config, certificate = folder.config(), folder.certificate()
         return cls(
-            folder=folder, config=config, task=_task(run), history=run.history(),
-            machine=run.machine(), certificate=certificate,
-            checked=None if certificate is None else check(certificate), sweep=run.sweeps(),
+            folder=folder, config=config, task=_task(folder), history=folder.history(), machine=folder.machine(),
+            certificate=certificate, check=None if certificate is None else check(certificate), sweeps=_sweeps(folder),
         )  # fmt: skip
 
     @property
@@ -49,41 +52,49 @@ class Told:
         return str(self.task.name if self.task is not None else self.config["task"])
 
     @property
-    def target(self) -> Moore | Mealy | None:
-        """What the network was compared with."""
-        if self.certificate is None or not self.checked:
-            return self._wanted
-        return _target(self.certificate["target"], self.certificate["symbols"])
+    def cell(self) -> str:
+        """The recurrence of the network."""
+        cell = str(self.config.get("cell", "nfsm"))
+        return cell.upper() if cell == "nfsm" else cell
 
     @property
-    def _wanted(self) -> Moore | Mealy | None:
-        return None if self.task is None else self.task.machine
+    def valid_certificate(self) -> dict[str, Any] | None:
+        """The certificate, if there is one that passes its check."""
+        return self.certificate if self.check else None
+
+    @property
+    def target(self) -> Moore | Mealy | None:
+        """What the network was compared with."""
+        if self.valid_certificate is None:
+            return None if self.task is None else self.task.machine
+        return _target(self.valid_certificate["target"], self.valid_certificate["symbols"])
 
     def verdict(self) -> Verdict | None:
-        """The comparison made anew, for a run without a certificate; None when something for it is missing."""
-        if self.machine is None or self._wanted is None or self.machine.about.get("labels", "states") != "states":
+        """The comparison of machine and target, for a run without a certificate; None when one of them is missing."""
+        if self.machine is None or self.task is None or self.machine.about.get("labels", "states") != "states":
             return None
         try:
-            return certify(self.machine, self._wanted)
+            return certify(self.machine, self.task.machine)
         except DetentError:  # the task's file holds another machine by now
             return None
 
 
-def _task(run: RunDir) -> Task | None:
+def _task(folder: RunDir) -> Task | None:
     try:
-        return run.task()
+        return folder.task()
     except DetentError:
         return None
 
 
-def _target(told: dict[str, Any], symbols: list[str]) -> Moore | Mealy:
-    """The target as it stands in a certificate."""
-    parts = {
-        "symbols": tuple(symbols),
-        "states": tuple(told["states"]),
-        "tables": told["tables"],
-        "start": told["start"],
-    }
-    if told["says"] == "states":
-        return Moore(**parts, outputs=tuple(told["states"]), readout=np.arange(len(told["states"])))
-    return Mealy(**parts, outputs=tuple(told["outputs"]), readout=told["readout"])
+def _sweeps(folder: RunDir) -> list[Row]:
+    rows = [{RENAMED.get(key, key): value for key, value in row.items()} for row in folder.sweeps()]
+    return [row for row in rows if isinstance(row.get("accuracies"), dict) and row["accuracies"]]
+
+
+def _target(content: dict[str, Any], symbols: list[str]) -> Moore | Mealy:
+    """The target that a certificate contains."""
+    states = tuple(content["states"])
+    parts = {"symbols": tuple(symbols), "states": states, "tables": content["tables"], "start": content["start"]}
+    if content["says"] == "states":
+        return Moore(**parts, outputs=states, readout=np.arange(len(states)))
+    return Mealy(**parts, outputs=tuple(content["outputs"]), readout=content["readout"])

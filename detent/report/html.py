@@ -1,4 +1,4 @@
-"""HTML in which whatever comes from outside is escaped: elements are made by functions, never by pasting text."""
+"""HTML elements as functions, so that text from outside is always escaped."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Part = str | Html
 
 
 def element(name: str, /, *parts: Part, **attributes: object) -> Html:
-    """<name attributes>parts</name>; plain text is escaped, attributes named `class_` and `data_x` lose the bar.
+    """<name attributes>parts</name>; plain text is escaped; `class_` becomes `class`, `http_equiv` `http-equiv`.
 
     >>> element("p", "1 < 2", class_="odd")
     '<p class="odd">1 &lt; 2</p>'
     """
-    told = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for key, value in attributes.items())
-    return Html(f"<{name}{told}>{joined(parts)}</{name}>")
+    pairs = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for key, value in attributes.items())
+    return Html(f"<{name}{pairs}>{joined(parts)}</{name}>")
 
 
-def alone(name: str, /, **attributes: object) -> Html:
-    """An element that holds nothing and is not closed, such as an image.
+def void_element(name: str, /, **attributes: object) -> Html:
+    """An element without content and closing tag, such as an image.
 
-    >>> alone("img", alt='a "b"')
+    >>> void_element("img", alt='a "b"')
     '<img alt="a &quot;b&quot;">'
     """
     return Html(element(name, **attributes).removesuffix(f"</{name}>"))
@@ -36,13 +36,13 @@ def alone(name: str, /, **attributes: object) -> Html:
 
 def joined(parts: Iterable[Part]) -> Html:
     """The parts one after another, plain text escaped."""
-    return Html("".join(part if isinstance(part, Html) else _text(part) for part in parts))
+    return Html("".join(part if isinstance(part, Html) else _escaped(part) for part in parts))
 
 
-def _text(part: str) -> str:
-    """Letters that turn the direction of writing, and other control characters, are shown by their number."""
-    return escape("".join(letter if letter.isprintable() or letter in "\n\t" else _code(letter) for letter in part))
+def _escaped(text: str) -> str:
+    """Characters that change the writing direction, and other control characters, are shown by their code point."""
+    return escape("".join(char if char.isprintable() or char in "\n\t" else _code_point(char) for char in text))
 
 
-def _code(letter: str) -> str:
-    return f"\\u{{{ord(letter):x}}}"
+def _code_point(char: str) -> str:
+    return f"\\u{{{ord(char):x}}}"

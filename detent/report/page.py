@@ -1,4 +1,4 @@
-"""The page: sections in order, one style sheet, no script, nothing from anywhere else."""
+"""The report page: sections in order, one style sheet, no script, nothing loaded from elsewhere."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from pathlib import Path
 
 from detent.records import write_atomically
 from detent.report import sections
-from detent.report.data import Told
-from detent.report.html import Html, alone, element, joined
-from detent.report.sections import trained, usage
+from detent.report.data import RunData
+from detent.report.html import Html, element, joined, void_element
 from detent.train.run_dir import RunDir
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""What the page may load: nothing but what is in it."""
+"""Content security policy: the page loads nothing but what it contains."""
 
 
 def write_report(folder: str | Path, path: str | Path | None = None) -> Path:
-    """Write the report of the run in a folder, as report.html there if nothing else is said; where it is."""
+    """Write the report of the run in a folder, as report.html there by default; returns its path."""
     written = RunDir(folder).report_path if path is None else Path(path)
     write_atomically(written, page_of(Path(folder)))
     return written
@@ -24,34 +23,34 @@ def write_report(folder: str | Path, path: str | Path | None = None) -> Path:
 
 def page_of(folder: Path) -> str:
     """The report of a run as one HTML page."""
-    told = Told.of(folder)
+    run = RunData.load(folder)
     body = [
-        element("h1", told.name),
-        element("p", "What a network learned, and what is proved about it.", class_="soft"),
+        element("h1", run.name),
+        element("p", "What the network learned, and what is proved about it.", class_="soft"),
+        sections.verdict(run),
     ]
-    body.append(sections.verdict(told))
     for title, section in (
-        ("What was trained", trained(told)),
-        ("Learning", sections.curve(told)),
-        ("The machine", sections.machines(told)),
-        ("Tables of the heads", sections.heads(told)),
-        ("A word, step by step", sections.step_by_step(told)),
-        ("The certificate", sections.certificate(told)),
-        ("Longer words", sections.sweep(told)),
-        ("Load it, run it", usage(told)),
+        ("Task and network", sections.configuration(run)),
+        ("Training", sections.training(run)),
+        ("The machine", sections.machines(run)),
+        ("Transition tables of the heads", sections.heads(run)),
+        ("A word, step by step", sections.step_by_step(run)),
+        ("The certificate", sections.certificate(run)),
+        ("Length sweep", sections.sweep(run)),
+        ("Load and run the machine", sections.usage(run)),
     ):
         if section is not None:
             body.append(element("section", element("h2", title), section))
-    return _framed(f"{told.name} · detent", joined(body))
+    return _document(f"{run.name} · detent", joined(body))
 
 
-def _framed(title: str, body: Html) -> str:
+def _document(title: str, body: Html) -> str:
     style = Html((Path(__file__).parent / "style.css").read_text(encoding="utf-8"))
     head = [
-        alone("meta", charset="utf-8"),
-        alone("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        alone("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        alone("link", rel="icon", href="data:,"),
+        void_element("meta", charset="utf-8"),
+        void_element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        void_element("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        void_element("link", rel="icon", href="data:,"),
         element("title", title),
         element("style", style),
     ]

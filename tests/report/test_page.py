@@ -22,7 +22,7 @@ from detent.report import page_of, write_report
 from detent.runtime import Machine
 from tests.report.conftest import HOSTILE
 
-Said = pytest.CaptureFixture[str]
+Captured = pytest.CaptureFixture[str]
 VOID = {"meta", "link", "img"}
 
 
@@ -58,7 +58,7 @@ def copied(folder: Path, to: Path) -> Path:
     return Path(shutil.copytree(folder, to / "run"))
 
 
-def test_it_says_what_the_certificate_says(s3: Path) -> None:
+def test_page_of_says_what_the_certificate_says(s3: Path) -> None:
     page, content = page_of(s3), json.loads((s3 / "certificate.json").read_text())
     text = Outline(page).text
     margins = [
@@ -68,14 +68,14 @@ def test_it_says_what_the_certificate_says(s3: Path) -> None:
         for k, margin in enumerate(row)
     ]
     margin, symbol, k = min(margins)
-    assert f"correct on every word of every length; weakest margin {margin:.3g} at symbol {symbol}, column {k}" in text
+    assert f"correct on every word of every length; smallest margin {margin:.3g} at symbol {symbol}, column {k}" in text
     assert f"proved for {' and '.join(content['proved'])}." in text
     assert content["weights"] in text
-    assert "it is the target, arrow for arrow" in text
+    assert "without access to the target. It has the same transitions." in text
     assert page.count("data:image/svg+xml") == 2
 
 
-def test_every_entry_of_every_table_is_there(s3: Path) -> None:
+def test_page_of_shows_every_entry_of_every_table(s3: Path) -> None:
     content = json.loads((s3 / "certificate.json").read_text())
     tables = re.findall(r"<h3>Head (\d+): .*?<tbody>(.*?)</tbody>", page_of(s3), re.DOTALL)
     for head, body in tables:
@@ -84,7 +84,7 @@ def test_every_entry_of_every_table_is_there(s3: Path) -> None:
     assert len(tables) == len(content["layers"][0]["heads"])
 
 
-def test_names_cannot_break_out(hostile: Path) -> None:
+def test_page_of_escapes_names(hostile: Path) -> None:
     page = page_of(hostile)
     outline = Outline(page)
     assert {tag for tag, _ in outline.elements} & {"script", "iframe", "object", "form", "base"} == set()
@@ -97,25 +97,25 @@ def test_names_cannot_break_out(hostile: Path) -> None:
     assert "'; \\u{202e}txt.exe" in unescape(page)
 
 
-def test_nothing_comes_from_elsewhere(s3: Path) -> None:
+def test_page_of_loads_nothing_from_elsewhere(s3: Path) -> None:
     for _, attributes in Outline(page_of(s3)).elements:
         for key in ("src", "href", "action", "data"):
             assert (attributes.get(key) or "data:").startswith("data:")
     assert "url(" not in page_of(s3)
 
 
-def test_a_large_machine_is_not_drawn(tmp_path: Path) -> None:
+def test_page_of_does_not_draw_a_large_machine(tmp_path: Path) -> None:
     folder = tmp_path / "m11"
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps({"task": "M11", "seed": 42, "arm": "default", "width": 128}))
     Machine.of(mathieu11()).save(folder / "machine.json")
     page = page_of(folder)
-    assert "Read out of the network: 7,920 states, 4 symbols, too many for a drawing." in page
+    assert "Extracted from the network: 7,920 states, 4 symbols, too many to draw." in page
     assert "A word, step by step" not in page
     assert len(page) < 60_000
 
 
-def test_a_run_without_a_certificate_says_what_is_wrong(s3: Path, tmp_path: Path) -> None:
+def test_page_of_a_run_without_a_certificate_says_what_is_wrong(s3: Path, tmp_path: Path) -> None:
     folder = copied(s3, tmp_path)
     (folder / "certificate.json").unlink()
     assert "No certificate. Certified on every word" in Outline(page_of(folder)).text
@@ -128,40 +128,40 @@ def test_a_run_without_a_certificate_says_what_is_wrong(s3: Path, tmp_path: Path
     assert "No certificate. Not certified: after '(0 1) (0 1)' the machine says '(0 1)', and 'e' is right" in text
 
 
-def test_a_certificate_that_was_bent_is_refused(s3: Path, tmp_path: Path) -> None:
+def test_page_of_rejects_a_certificate_that_was_changed(s3: Path, tmp_path: Path) -> None:
     folder = copied(s3, tmp_path)
     content = json.loads((folder / "certificate.json").read_text())
     content["layers"][0]["tables"][0][0][0] ^= 1
     Certificate(content).write(folder / "certificate.json")
     text = Outline(page_of(folder)).text
-    assert "The certificate is refused." in text
+    assert "The certificate is not valid." in text
     assert "correct on every word" not in text
 
 
-def test_a_baseline_has_a_curve_and_a_sweep(tmp_path: Path) -> None:
+def test_page_of_a_baseline_has_training_curves_and_a_length_sweep(tmp_path: Path) -> None:
     plan = {"task": "S3", "seed": 1, "cell": "mamba", "recipe": "cpu", "size": {"layers": 1, "width": 16},
             "settings": {"length": 24}}  # fmt: skip
     (tmp_path / "config.json").write_text(json.dumps(plan))
     for step in (50, 100):
         row = {"attempt": 0, "phase": "tracking", "step": step, "loss": 1 / step, "accuracy": step / 100}
         records.append(tmp_path / "history.jsonl", row)
-    told = {"measure": "words", "threshold": 0.9, "batch": 64, "max_length": 1024}
+    common = {"measure": "words", "threshold": 0.9, "batch": 64, "max_length": 1024}
     fails = {"cell": "mamba", "failing_length": 77, "accuracies": {"32": 1.0, "64": 0.95, "128": 0.25}}
     holds = {"cell": "nfsm", "failing_length": None, "accuracies": {str(1 << k): 1.0 for k in range(11)}}
     for row in (fails, holds):
-        records.append(tmp_path / "sweeps.jsonl", told | row)
+        records.append(tmp_path / "sweeps.jsonl", common | row)
     text = Outline(page_of(tmp_path)).text
-    assert "mamba has no tables that could be read out of it, so samples are all there is." in text
-    assert "100% of fresh words were right at the length it was trained at, 24." in text
+    assert "mamba has no transition tables to extract, so it can only be tested on samples." in text
+    assert "It was correct on 100% of fresh words at the training length, 24." in text
     assert "network mamba, 1 layer, width 16 recipe cpu" in text
-    assert "Tables of the heads" not in text
+    assert "tables of the heads" not in text
     assert "The certificate" not in text
     assert "100 steps" in text
-    assert "mamba: fails at length 77; fewer than 90% of the words have every label right." in text
+    assert "mamba: fails at length 77; fewer than 90% of the words have all labels correct." in text
     assert "nfsm: no failure up to length 1,024 (64 words each)." in text
 
 
-def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
+def test_page_of_rejects_a_folder_without_a_run(tmp_path: Path) -> None:
     with pytest.raises(BrokenFile, match=r"this is not the folder of a run: there is no config.json in it\."):
         page_of(tmp_path)
     (tmp_path / "config.json").write_text("[]")
@@ -172,7 +172,7 @@ def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
         page_of(tmp_path)
 
 
-def test_what_the_page_tells_to_do_works(s3: Path, capsys: Said) -> None:
+def test_page_of_shows_commands_that_work(s3: Path, capsys: Captured) -> None:
     page = page_of(s3)
     python, shell = (unescape(block) for block in re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL)[-2:])
     code, comment = python.split("# ", 1)
@@ -186,7 +186,7 @@ def test_what_the_page_tells_to_do_works(s3: Path, capsys: Said) -> None:
     assert command(shlex.split(checked)[1:]) == 0
 
 
-def test_the_verb(s3: Path, tmp_path: Path, capsys: Said) -> None:
+def test_write_report_and_the_verb_report_write_the_same_page(s3: Path, tmp_path: Path, capsys: Captured) -> None:
     assert command(["report", str(s3), "-o", str(tmp_path / "page.html"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["bytes"] == len((tmp_path / "page.html").read_bytes())
@@ -194,7 +194,7 @@ def test_the_verb(s3: Path, tmp_path: Path, capsys: Said) -> None:
     assert (s3 / "report.html").read_bytes() == (tmp_path / "page.html").read_bytes()
 
 
-def test_a_long_history_makes_a_small_chart(tmp_path: Path) -> None:
+def test_page_of_a_long_history_has_a_small_chart(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"task": "S3"}))
     losses = np.random.default_rng(0).random(5_000)
     rows = [{"attempt": 0, "phase": "tracking", "step": k + 1, "loss": loss} for k, loss in enumerate(losses)]
@@ -217,7 +217,7 @@ def who_has(story: str) -> str:
     raise AssertionError(story)
 
 
-def test_a_stack_with_questions(tmp_path: Path) -> None:
+def test_page_of_a_stack_with_questions(tmp_path: Path) -> None:
     results = Path(__file__).parents[2] / "results"
     shutil.copy(results / "certificates" / "TSO3-42.json", tmp_path / "certificate.json")
     shutil.copy(results / "machines" / "TSO3-42.json", tmp_path / "machine.json")
@@ -228,7 +228,7 @@ def test_a_stack_with_questions(tmp_path: Path) -> None:
     assert re.search(r"column \d+ \(layer \d, head \d\)", text)
     assert "Layer 1: heads of 4 4 4 indices, tables for 56 windows" in text
     assert "Shown: 24 of 56 rows" in text
-    assert "What was read out takes sentences in any order" in text
+    assert "The extracted machine reads sentences in any order" in text
     told = re.search(r"word = '(.*)'\nprint\(.*\)\n# (\w+)\n", unescape(page))
     assert told is not None
     assert who_has(told[1]) == told[2]

@@ -1,4 +1,4 @@
-"""A word step by step is what the network does, and what the certificate says it does."""
+"""The step table is what the network does, and what the certificate says it does."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from pathlib import Path
 import torch
 
 from detent.report import page_of
-from detent.report.sections import steps, walk
+from detent.report.tables import step_table, steps_of
 from detent.train.run import read_out
 
 TSO = Path(__file__).parents[2] / "results" / "certificates" / "TSO3-42.json"
 STORY = "alice has the key . bob has the ring . charlie has the coin . bob swaps with alice . who has the ring ?"
 
 
-def test_the_heads_stand_where_the_network_has_them(s3: Path) -> None:
+def test_steps_of_a_word_have_the_indices_of_the_network(s3: Path) -> None:
     from detent.train.run import judge
 
     model, found, _, _ = judge(s3, None)
     content = json.loads((s3 / "certificate.json").read_text())
     word = ["(0 1)", "(1 2)", "(1 2)", "(0 1)", "(0 1)", "(1 2)", "(0 1)"]
     numbers = torch.tensor([[content["symbols"].index(symbol) for symbol in word]])
-    for length, step in enumerate(steps(content, word), 1):
+    for length, step in enumerate(steps_of(content, word), 1):
         with torch.no_grad():
             _, state = model(numbers[:, :length])
         assert [list(layer) for layer in step.indices] == [state[0][1].flatten().tolist()]
-    assert [step.state for step in steps(content, word)] == found.speak(word)
+    assert [step.state for step in steps_of(content, word)] == found.speak(word)
 
 
-def test_a_stack_walks_through_the_configurations_of_its_certificate() -> None:
+def test_steps_of_a_stack_are_configurations_of_its_certificate() -> None:
     content = json.loads(TSO.read_text())
     reached = {
         tuple(row[: sum(len(layer["heads"]) for layer in content["layers"])]) for row in content["configurations"]
     }
-    walked = steps(content, STORY.split())
-    assert {tuple(k for layer in step.indices for k in layer) for step in walked} <= reached
-    assert walked[-1].state == "idle | ring: alice, key: bob, coin: charlie"
+    steps = steps_of(content, STORY.split())
+    assert {tuple(k for layer in step.indices for k in layer) for step in steps} <= reached
+    assert steps[-1].state == "idle | ring: alice, key: bob, coin: charlie"
 
 
-def test_the_page_shows_it(s3: Path) -> None:
+def test_step_table_is_on_the_page(s3: Path) -> None:
     page = page_of(s3)
     _, machine = read_out(s3)
     table = re.search(r"A word, step by step</h2>.*?<tbody>(.*?)</tbody>", page, re.DOTALL)
@@ -50,16 +50,16 @@ def test_the_page_shows_it(s3: Path) -> None:
     assert len(rows) == 6
 
 
-def test_layers_of_a_stack_are_named_above_their_heads() -> None:
+def test_step_table_names_the_layers_of_a_stack_above_their_heads() -> None:
     content = json.loads(TSO.read_text())
-    table = walk(content, STORY.split(), [""] * (len(STORY.split()) - 1) + ["alice"])
+    table = step_table(content, STORY.split(), [""] * (len(STORY.split()) - 1) + ["alice"])
     assert re.findall(r'colspan="(\d)" class="group">(layer \d)', table) == [("4", "layer 0"), ("3", "layer 1")]
     assert table.count('<th scope="col">head ') == 7
     assert '<th scope="row">?</th><td>alice</td>' in table
     assert "<td>idle | ring: alice, key: bob, coin: charlie</td></tr></tbody>" in table
 
 
-def test_a_certificate_of_another_task_shows_no_walk(s3: Path, tmp_path: Path) -> None:
+def test_step_table_is_left_out_for_a_certificate_of_another_task(s3: Path, tmp_path: Path) -> None:
     for name in ("config.json", "machine.json"):
         (tmp_path / name).write_bytes((s3 / name).read_bytes())
     (tmp_path / "certificate.json").write_bytes(TSO.read_bytes())

@@ -61,7 +61,9 @@ def unreadable(page: Page) -> list[Any]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1100, 390])
 @pytest.mark.parametrize("run", ["s3", "hostile"])
-def test_a_report(page: Page, run: str, width: int, scheme: str, request: pytest.FixtureRequest) -> None:
+def test_write_report_page_is_readable(
+    page: Page, run: str, width: int, scheme: str, request: pytest.FixtureRequest
+) -> None:
     page.look(width=width, scheme=scheme)
     page.complaints.clear()
     page.loaded.clear()
@@ -81,7 +83,7 @@ def test_a_report(page: Page, run: str, width: int, scheme: str, request: pytest
     assert dark == (scheme == "dark")
 
 
-def test_in_print(page: Page, s3: Path) -> None:
+def test_write_report_page_prints(page: Page, s3: Path) -> None:
     page.look(width=800, scheme="dark", media="print")
     page.open(write_report(s3))
     assert page.ask("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
@@ -89,7 +91,7 @@ def test_in_print(page: Page, s3: Path) -> None:
     assert page.printed().startswith(b"%PDF")
 
 
-def test_the_checks_bark(page: Page, tmp_path: Path) -> None:
+def test_browser_checks_detect_a_bad_page(page: Page, tmp_path: Path) -> None:
     bad = tmp_path / "bad.html"
     bad.write_text(
         "<p style='color: #999'>pale</p><p>dark</p><div style='width: 2000px'>wide</div>"

@@ -14,7 +14,7 @@ import pytest
 import typer
 
 from detent import records
-from paper.census import ENTRIES
+from paper.census import ARCHITECTURES
 from paper.cli import app, run
 from paper.figures.registry import FIGURES
 from tests.paper.figures.test_drift import rows
@@ -67,7 +67,7 @@ def test_help_has_an_example_and_json(name: str, capsys: Captured) -> None:
 def test_table_census_names_every_architecture(form: str, capsys: Captured) -> None:
     assert run(["table", "census", "--format", form]) == 0
     printed = capsys.readouterr().out
-    for entry in ENTRIES:
+    for entry in ARCHITECTURES:
         assert entry.name in printed
     assert "definite automata" in printed
 
@@ -75,7 +75,7 @@ def test_table_census_names_every_architecture(form: str, capsys: Captured) -> N
 def test_table_census_as_json(capsys: Captured) -> None:
     assert run(["table", "census", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert [row["name"] for row in printed] == [entry.name for entry in ENTRIES]
+    assert [row["name"] for row in printed] == [entry.name for entry in ARCHITECTURES]
     assert {"recurrence", "transition", "spectrum", "branch", "realizes", "note", "rho"} <= printed[0].keys()
 
 

@@ -1,4 +1,4 @@
-"""From a drawing of a machine to a trained network, and from the network to a proof that it is that machine.
+"""From a DOT file to a trained network, and from the network to a proof that it is the machine in the file.
 
 A turnstile lets one person through for every coin, and remembers up to two coins.
 
@@ -21,16 +21,16 @@ def main() -> None:
         assert run.certified, run.verdict.explain()
         print(run.certificate().summary())
 
-        # anybody can check it again: no torch, no network, no trust
+        # anyone can check the certificate without torch and without the network
         from detent.certify.check import check
 
         assert check(Path(folder) / "run" / "certificate.json")
 
-        # a machine that differs in one arrow is told apart, with the shortest word that shows it
-        bent = Path(folder) / "bent.dot"
-        bent.write_text(TURNSTILE.read_text().replace("two    -> two ", "two    -> one "))
-        print("\nthe same network beside a turnstile that forgets the second coin:")
-        print(detent.certify(run.extracted, detent.task(bent).machine).explain())
+        # a machine that differs in one transition: the verdict has the shortest word that distinguishes them
+        changed = Path(folder) / "changed.dot"
+        changed.write_text(TURNSTILE.read_text().replace("two    -> two ", "two    -> one "))
+        print("\nthe same network compared with a turnstile that forgets the second coin:")
+        print(detent.certify(run.extracted, detent.task(changed).machine).explain())
 
 
 if __name__ == "__main__":

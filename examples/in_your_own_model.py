@@ -1,9 +1,9 @@
-"""NFSM layers in a plain PyTorch model, between layers of attention: a small language model of a flip-flop language.
+"""An NFSM layer in a plain PyTorch model, between attention layers: a small language model of a flip-flop language.
 
     w 1 i 0 i 1 r 1 ...      write a bit, ignore one, read the last one written
 
-The bit after `r` is the one after the last `w`, however long ago. Attention has to find it; a head of the NFSM carries
-it. Trained on lines of 32 tokens, the model is asked on lines of 512; so is the same model without the NFSM.
+The bit after `r` is the one after the last `w`, any number of tokens earlier. Attention has to find it; a head of the
+NFSM remembers it. The model is trained on lines of 32 tokens and tested on lines of 512, with and without the NFSM.
 
     python examples/in_your_own_model.py
 """
@@ -21,21 +21,21 @@ WIDTH, TOKENS = 32, 5
 
 
 class Attention(nn.Module):
-    """Causal attention over a window, with nothing special about it."""
+    """Causal attention over a window."""
 
     def __init__(self, width: int, window: int = 4) -> None:
         super().__init__()
         self.norm, self.window = nn.LayerNorm(width), window
-        self.project, self.leave = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.in_proj, self.out_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
 
     def forward(self, h: Tensor) -> Tensor:
-        query, key, value = self.project(self.norm(h)).chunk(3, dim=-1)
-        far = torch.ones(h.shape[1], h.shape[1], dtype=torch.bool).tril().triu(1 - self.window)
-        return h + self.leave(F.scaled_dot_product_attention(query, key, value, attn_mask=far))
+        query, key, value = self.in_proj(self.norm(h)).chunk(3, dim=-1)
+        mask = torch.ones(h.shape[1], h.shape[1], dtype=torch.bool).tril().triu(1 - self.window)
+        return h + self.out_proj(F.scaled_dot_product_attention(query, key, value, attn_mask=mask))
 
 
 class Memory(nn.Module):
-    """The layer of this library where a Mamba or a linear attention would stand."""
+    """The NFSM where a Mamba or a linear attention layer would be."""
 
     def __init__(self, width: int, heads: tuple[int, ...]) -> None:
         super().__init__()
@@ -49,32 +49,32 @@ class Memory(nn.Module):
 class Model(nn.Module):
     def __init__(self, heads: tuple[int, ...]) -> None:
         super().__init__()
-        self.embed = nn.Embedding(TOKENS, WIDTH)
+        self.embedding = nn.Embedding(TOKENS, WIDTH)
         memory = Memory(WIDTH, heads) if heads else nn.Identity()
         self.layers = nn.Sequential(Attention(WIDTH), memory, Attention(WIDTH))
-        self.read_out = nn.Sequential(nn.LayerNorm(WIDTH), nn.Linear(WIDTH, TOKENS))
+        self.readout = nn.Sequential(nn.LayerNorm(WIDTH), nn.Linear(WIDTH, TOKENS))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return self.read_out(self.layers(self.embed(tokens)))
+        return self.readout(self.layers(self.embedding(tokens)))
 
 
 def lines(count: int, length: int, generator: torch.Generator) -> Tensor:
-    """Pairs of an instruction and a bit; the first one writes."""
+    """Lines of (instruction, bit) pairs; the first instruction is a write."""
     kinds = torch.multinomial(torch.tensor([0.15, 0.65, 0.2]), count * (length // 2), True, generator=generator)
     kinds = kinds.view(count, -1)
     kinds[:, 0] = WRITE
     bits = torch.randint(0, 2, kinds.shape, generator=generator)
-    place = torch.where(kinds == WRITE, torch.arange(kinds.shape[1]), 0).cummax(1).values
-    bits = torch.where(kinds == READ, bits.gather(1, place), bits)
+    last_write = torch.where(kinds == WRITE, torch.arange(kinds.shape[1]), 0).cummax(1).values
+    bits = torch.where(kinds == READ, bits.gather(1, last_write), bits)
     return torch.stack([kinds, bits + ZERO], dim=-1).flatten(1)
 
 
-def recalled(model: Model, tokens: Tensor) -> float:
-    """The share of reads that were answered rightly."""
+def read_accuracy(model: Model, tokens: Tensor) -> float:
+    """The share of correct predictions after `r`."""
     with torch.no_grad():
-        said = model(tokens)[:, :-1].argmax(-1)
-    asked = tokens[:, :-1] == READ
-    return float((said == tokens[:, 1:])[asked].float().mean())
+        predictions = model(tokens)[:, :-1].argmax(-1)
+    reads = tokens[:, :-1] == READ
+    return float((predictions == tokens[:, 1:])[reads].float().mean())
 
 
 def main(steps: int = 200) -> None:
@@ -92,16 +92,16 @@ def train(heads: tuple[int, ...], steps: int) -> None:
         tokens = lines(32, 32, generator)
         model.train()
         logits = model(tokens)[:, :-1]
-        asked = tokens[:, :-1] == READ
-        loss = F.cross_entropy(logits[asked], tokens[:, 1:][asked])
+        reads = tokens[:, :-1] == READ
+        loss = F.cross_entropy(logits[reads], tokens[:, 1:][reads])
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if step % 100 == 0 or step == 1:
             model.eval()
-            shares = [f"{length} tokens {recalled(model, lines(64, length, generator)):.1%}" for length in (32, 512)]
-            print(f"  step {step}: loss {loss.item():.4f}; reads answered: {', '.join(shares)}")
+            shares = [f"{length} tokens {read_accuracy(model, lines(64, length, generator)):.1%}" for length in (32, 512)]
+            print(f"  step {step}: loss {loss.item():.4f}; read accuracy: {', '.join(shares)}")
 
 
 if __name__ == "__main__":

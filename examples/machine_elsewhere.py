@@ -1,6 +1,6 @@
 """A trained machine as a C program and as a JavaScript module: exported, compiled, run, and compared with Python.
 
-The folder `exported` holds what one would write by hand: a C program that links the machine, and a page with buttons.
+The folder `exported` holds the hand-written part: a C program that links the machine, and a page with buttons.
 
     python examples/machine_elsewhere.py
 """
@@ -36,7 +36,7 @@ def in_c(folder: Path, text: str) -> str:
 
 
 def in_javascript(folder: Path, text: str) -> str:
-    """Run what the page runs, without a page."""
+    """Run the module of the page in node."""
     shutil.copy(HERE / "page.mjs", folder)
     program = ["node", str(folder / "page.mjs"), text, WORD]
     return subprocess.run(program, capture_output=True, text=True, check=True).stdout
@@ -59,7 +59,7 @@ def main() -> None:
                 continue
             there = int(elsewhere(folder, " ".join(symbols)))
             assert there == here
-            print(f"{program}: says {WORD!r} {there} times along {len(symbols):,} symbols, as in Python")
+            print(f"{program}: outputs {WORD!r} {there} times on {len(symbols):,} symbols, as in Python")
 
 
 if __name__ == "__main__":

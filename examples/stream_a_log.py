@@ -1,7 +1,7 @@
-"""Watch a log with a certified machine: piece by piece, in constant memory, put down and taken up again.
+"""Monitor a log with a certified machine: as a stream, in constant memory, resumed from a saved position.
 
-The protocol: connect, log in, ask as often as you like, leave. Whatever comes out of turn is an alarm until the
-connection is dropped. The network that learned it is gone by the time the log is read.
+The protocol: connect, log in, ask any number of times, leave. An event out of order raises an alarm until the connection
+is dropped. The network is not needed to monitor the log.
 
     python examples/stream_a_log.py
 """
@@ -29,7 +29,7 @@ NEXT = {
 
 
 def protocol() -> detent.Moore:
-    """Out of turn leads to the alarm; a dropped connection leads back to idle."""
+    """An event out of order leads to `alarm`; a dropped connection leads back to `idle`."""
     states = tuple(NEXT)
     tables = [
         [states.index("idle" if event == "drop" else NEXT[state].get(event, "alarm")) for state in states]
@@ -39,11 +39,11 @@ def protocol() -> detent.Moore:
 
 
 def log(lines: int, generator: np.random.Generator) -> Iterator[str]:
-    """Mostly in turn, sometimes not."""
+    """Mostly in order, sometimes not."""
     state = "idle"
     for _ in range(lines):
-        in_turn = [*NEXT[state]] or ["drop"]
-        event = str(generator.choice(in_turn if generator.random() < 0.999 else EVENTS))
+        allowed = [*NEXT[state]] or ["drop"]
+        event = str(generator.choice(allowed if generator.random() < 0.999 else EVENTS))
         state = "idle" if event == "drop" else NEXT[state].get(event, "alarm")
         yield event
 
@@ -57,15 +57,15 @@ def main() -> None:
 
     alarm, alarms, stream = machine.output_names.index("alarm"), [], machine.stream()
     events = list(log(20_000, np.random.default_rng(0)))
-    for begin in range(0, len(events), 500):  # as they come in
-        said = stream.push(events[begin : begin + 500])
-        alarms += (begin + np.flatnonzero(said == alarm)).tolist()
-        if begin == 10_000:  # put it down, take it up: elsewhere, another day
+    for begin in range(0, len(events), 500):  # in pieces
+        outputs = stream.push(events[begin : begin + 500])
+        alarms += (begin + np.flatnonzero(outputs == alarm)).tolist()
+        if begin == 10_000:  # save the position and resume from it
             stream = machine.stream(json.loads(json.dumps(stream.position)))
     for number in alarms[:3]:
         print(f"event {number:,}: {events[number]!r} after {events[number - 1]!r}: alarm")
     now = machine.states[stream.state]
-    print(f"{stream.symbols_read:,} events read, {len(alarms)} while the alarm was on; now {now}")
+    print(f"{stream.symbols_read:,} events read, {len(alarms)} of them in state alarm; now {now}")
     assert len(alarms) == machine.outputs(events).count("alarm")
 
 

@@ -1,7 +1,7 @@
-"""A T-maze: a sign at the entrance says left or right, then a corridor, then the turn. How long may the corridor be?
+"""A T-maze: a cue at the entrance, then a corridor, then a turn to the side of the cue. How long may the corridor be?
 
-The network is trained on corridors of at most 64 steps and walks one of 100,000. What it carries is an index, an
-integer, so there is nothing that could fade: the answer at the end is the answer at the beginning.
+The network is trained on corridors of at most 64 steps and tested on one of 100,000. Its state is an index, so nothing
+fades.
 
     python examples/t_maze.py
 """
@@ -18,16 +18,16 @@ LENGTH = 100_000
 
 
 def maze() -> detent.Moore:
-    """Remember the last sign."""
+    """Remember the last cue."""
     tables = [[0, 1, 2], [1, 1, 1], [2, 2, 2]]
-    places = ("no sign yet", "turn left", "turn right")
+    places = ("no cue yet", "turn left", "turn right")
     return detent.Moore(
         symbols=("walk", "left", "right"), tables=tables, states=places, outputs=places, readout=range(3)
     )
 
 
 def corridors(count: int, generator: np.random.Generator) -> torch.Tensor:
-    """A sign, then nothing but walking."""
+    """A cue, then only `walk`."""
     steps = np.full((count, LENGTH), WALK)
     steps[:, 0] = generator.integers(LEFT, RIGHT + 1, count)
     return torch.from_numpy(steps)
@@ -40,11 +40,11 @@ def main() -> None:
     steps = corridors(4, np.random.default_rng(0))
     state = None
     with torch.no_grad():
-        for piece in steps.split(10_000, dim=1):  # the state goes on from piece to piece, bit for bit
+        for piece in steps.split(10_000, dim=1):  # the state continues from piece to piece, bit for bit
             logits, state = run.model(piece, state)
-    turned = logits[:, -1].argmax(-1)
-    assert torch.equal(turned, steps[:, 0]), "the sign was forgotten"
-    print(f"after {LENGTH:,} steps: {[run.task.machine.states[k] for k in turned.tolist()]}, all as the signs said")
+    turns = logits[:, -1].argmax(-1)
+    assert torch.equal(turns, steps[:, 0]), "the cue was forgotten"
+    print(f"after {LENGTH:,} steps: {[run.task.machine.states[k] for k in turns.tolist()]}, all correct")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The README's code runs, its commands run, its links lead somewhere."""
+"""README.md: its code and commands run, its links and paths exist."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ ONLY_HELP = {"demo"}
 """Tested elsewhere, at length."""
 
 
-def test_the_code_runs():
+def test_the_code_runs() -> None:
     assert BLOCKS
     exec(compile("\n".join(BLOCKS), "README.md", "exec"), {"__name__": "readme"})
 
 
 @pytest.mark.parametrize("target", sorted(set(re.findall(r"`make ([a-z-]+)`", README))))
-def test_every_make_target_exists(target):
+def test_every_make_target_exists(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-def test_every_command_runs(tmp_path, capsys, monkeypatch):
+def test_every_command_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One after another in one folder, so that a later one finds what an earlier one left."""
     from detent.automata import symmetric, write_machine
     from detent.cli._app import run
@@ -50,10 +52,17 @@ def test_every_command_runs(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))
-def test_every_link_leads_somewhere(link):
+def test_every_link_target_exists(link: str) -> None:
     assert (ROOT / link).exists()
 
 
-def test_every_folder_named_is_there():
-    for folder in re.findall(r"^\| `([a-z/]+)` \|", README, re.MULTILINE):
-        assert (ROOT / folder).is_dir(), folder
+def test_every_folder_of_the_tree_exists_and_is_listed() -> None:
+    (tree,) = re.findall(r"^```\n(detent/ .*?)^```$", README, re.DOTALL | re.MULTILINE)
+    listed, parent = set(), ""
+    for line in tree.splitlines():
+        if match := re.match(r"( *)([a-z_]+/) ", line):
+            parent = parent if match[1] else match[2]
+            listed.add(parent + match[2] if match[1] else match[2])
+    assert [folder for folder in listed if not (ROOT / folder).is_dir()] == []
+    packages = {f"detent/{path.parent.name}/" for path in (ROOT / "detent").glob("*/__init__.py")}
+    assert packages <= listed

@@ -1,4 +1,4 @@
-"""Every example runs, and says what it is there to show."""
+"""Every example runs and prints what it is meant to show."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ SHOWS = {
     "from_dot_to_certificate": r"what is said after every word is right, at every length.*not certified: after 'coin",
     "in_your_own_model": r"alone.*step 200: .* 512 tokens [5-8].*NFSM.*step 200: .* 512 tokens 100\.0%",
     "machine_elsewhere": r"cc: .*as in Python|cc is not installed",
-    "stream_a_log": r"event \d,?\d*: '\w+' after '\w+': alarm.*20,000 events read, [1-9][0-9]* while the alarm was on",
-    "t_maze": r"after 100,000 steps: .* all as the signs said",
+    "stream_a_log": r"event \d,?\d*: '\w+' after '\w+': alarm.*20,000 events read, [1-9][0-9]* of them in state alarm",
+    "t_maze": r"after 100,000 steps: .* all correct",
 }
 
 
@@ -24,7 +24,7 @@ def test_every_example_is_listed() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SHOWS))
-def test_it_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     out, err = capsys.readouterr()
     assert err == ""

@@ -1,9 +1,9 @@
-// The page's own part: a button for every symbol of the machine, and what it says. Without a page, see `count` below.
-import { outputs, Stream, symbols } from "./machine.mjs";
+// A button for every symbol of the machine, and its output. In node: `node page.mjs TEXT WORD` prints a count.
+import { outputNames, Stream, symbols } from "./machine.mjs";
 
-// How often the machine says `word` along a text.
+// How often the machine outputs `word` on a text.
 export function count(text, word) {
-  return new Stream().push(text).filter((number) => outputs[number] === word).length;
+  return new Stream().push(text).filter((id) => outputNames[id] === word).length;
 }
 
 if (typeof document !== "undefined") {
@@ -12,8 +12,8 @@ if (typeof document !== "undefined") {
     const button = document.createElement("button");
     button.textContent = symbol;
     button.onclick = () => {
-      const [said] = stream.push([symbol]);
-      document.getElementById("said").textContent = outputs[said];
+      const [id] = stream.push([symbol]);
+      document.getElementById("output").textContent = outputNames[id];
       document.getElementById("count").textContent = stream.symbols_read;
     };
     document.getElementById("buttons").append(button);

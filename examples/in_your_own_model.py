@@ -100,10 +100,9 @@ def train(heads: tuple[int, ...], steps: int) -> None:
         optimizer.step()
         if step % 100 == 0 or step == 1:
             model.eval()
-            shares = [
-                f"{length} tokens {read_accuracy(model, lines(64, length, generator)):.1%}" for length in (32, 512)
-            ]
-            print(f"  step {step}: loss {loss.item():.4f}; read accuracy: {', '.join(shares)}")
+            short, long = (read_accuracy(model, lines(64, length, generator)) for length in (32, 512))
+            accuracy = f"32 tokens {short:.1%}, 512 tokens {long:.1%}"
+            print(f"  step {step}: loss {loss.item():.4f}; read accuracy: {accuracy}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Monitor a log with a certified machine: as a stream, in constant memory, resumed from a saved position.
 
-The protocol: connect, log in, ask any number of times, leave. An event out of order raises an alarm until the connection
-is dropped. The network is not needed to monitor the log.
+The protocol: connect, log in, ask any number of times, leave. An event out of order raises an alarm until the
+connection is dropped. The network is not needed to monitor the log.
 
     python examples/stream_a_log.py
 """

@@ -19,7 +19,7 @@ from detent import ops as scan
 from detent.nn import NFSM
 from detent.ops import cpu
 from detent.ops.gumbel import gumbel
-from detent.ops.segments import Noise, Source, of_batch, steps_of
+from detent.ops.segments import LogitSource, Noise, batch_segments, steps_of
 
 B, WIDTH, SEED = 16, 256, 7
 
@@ -84,34 +84,34 @@ def compare_backends(report: Report, length: int, rounds: int) -> None:
 def compare_backwards(report: Report, length: int, rounds: int) -> None:
     """From the gradient of the output to those of the parameters: the used columns alone, against d x d each step."""
     d, heads = 16, (16,)
-    segments, noise = of_batch(B, length), Noise(SEED, 0.5)
+    segments, noise = batch_segments(B, length), Noise(SEED, 0.5)
     x = inputs(length).view(-1, WIDTH)
     layer = layer_of(d)
     weight, bias = layer.weight.detach(), layer.bias.detach()
-    source, vectors = Source(x, weight, bias), torch.randn(d, WIDTH, generator=torch.Generator().manual_seed(2))
+    source, vectors = LogitSource(x, weight, bias), torch.randn(d, WIDTH, generator=torch.Generator().manual_seed(2))
     start = torch.zeros(B, 1, dtype=torch.int64)
     tables = cpu.tables(source, segments, heads, noise)
     states = torch.zeros(len(x), 1, dtype=torch.uint8)
-    cpu.track(tables, segments, start, states, heads)
+    cpu.trajectories(tables, segments, start, states, heads)
     gradient = torch.randn(len(x), WIDTH, generator=torch.Generator().manual_seed(3)) / len(x)
 
     drawn = gumbel(torch.tensor(SEED), *steps_of(segments), d * d)
     before = torch.cat([start, states.view(B, length)[:, :-1].long()], dim=1).view(-1)
     used = torch.nn.functional.one_hot(before, d).float()[:, :, None]
 
-    def worth() -> Tensor:
+    def lam() -> Tensor:
         gains = gradient @ vectors.T
-        cpu.weigh(tables, gains, gains.new_zeros(B, d), segments, heads)
+        cpu.adjoint_scan_(tables, gains, gains.new_zeros(B, d), segments, heads)
         return gains
 
     def sparse() -> Tensor:
         summed = torch.zeros_like(weight), torch.zeros_like(bias)
-        cpu.surrogate(source, segments, start, states, worth(), heads, noise, 0.5, (None, *summed))
+        cpu.surrogate_backward_(source, segments, start, states, lam(), heads, noise, 0.5, (None, *summed))
         return summed[0]
 
     def dense() -> Tensor:
         scores = (torch.nn.functional.linear(x, weight, bias) * 2 + drawn).view(-1, d, d)
-        value = worth()[:, None]
+        value = lam()[:, None]
         p = scores.softmax(-1)
         each_step = p * (value - (p * value).sum(-1, keepdim=True)) * 2 * used
         return each_step.view(len(x), d * d).T @ x
@@ -165,12 +165,12 @@ def sweep_sizes(report: Report, sizes: Sequence[int], length: int, rounds: int) 
     tables without noise, which are the product and that arg max.
     """
     x = inputs(length)
-    flat, segments = x.view(-1, WIDTH), of_batch(B, length)
+    flat, segments = x.view(-1, WIDTH), batch_segments(B, length)
     for d in sizes:
         layer = layer_of(d)
         few = rounds if d <= 32 else 1
         whole = _median(partial(_both_ways, layer, x), few)
-        source = Source(flat, layer.weight.detach(), layer.bias.detach())
+        source = LogitSource(flat, layer.weight.detach(), layer.bias.detach())
         product = _median(partial(cpu.tables, source, segments, (d,), None), few)
         report.notes.append(
             f"d={d}, L={length}: {whole * 1e3:.3g} ms, {product / whole:.0%} of it the matrix product of the logits"

@@ -20,8 +20,7 @@ from detent.nn.init import fan_in_
 from detent.nn.inputs import Rows, check_call, check_lengths, steps_below
 from detent.nn.recurrent import Recurrent, Streams, at_least
 from detent.ops import interface as backends
-from detent.ops.memory_units import hold, levels_of, push_tables, values
-from detent.ops.ordered import ordered_linear
+from detent.ops.memory_units import hold, levels_of, ordered_linear, push_tables, values
 from detent.ops.tables import check_states, identity
 
 # -- Memory units on the scan over tables: what the BMRU and the CMRU have in common.

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from detent.errors import InvalidInput
-from detent.ops.segments import LENGTH, ROW, lay_out
+from detent.ops.segments import LENGTH, ROW, make_layout
 from detent.ops.tables import offsets
 
 # -- Sequences of different lengths: which steps are a sequence's own, and packed ones laid side by side.
@@ -33,14 +33,14 @@ def check_index(index: Tensor, distinct: int) -> Tensor:
     return index.long()
 
 
-def steps_below(lengths: Tensor, room: int) -> Tensor:
-    """B room: whether a step is one of the sequence's own."""
-    return torch.arange(room, device=lengths.device) < lengths[:, None]
+def steps_below(lengths: Tensor, padded_length: int) -> Tensor:
+    """B padded_length: whether a step is one of the sequence's own."""
+    return torch.arange(padded_length, device=lengths.device) < lengths[:, None]
 
 
-def side_by_side(boundaries: Tensor, rows: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def unpack_rows(cu_seqlens: Tensor, rows: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """(row of every step: B T, whether it is one of the sequence's own), for sequences packed back to back."""
-    segments = _segments((rows,), None, boundaries).to(device)
+    segments = _segments((rows,), None, cu_seqlens).to(device)
     longest = int(segments[:, LENGTH].max()) if len(segments) else 0
     taken = steps_below(segments[:, LENGTH], longest)
     return torch.where(taken, segments[:, ROW, None] + torch.arange(longest, device=device), 0), taken
@@ -51,10 +51,10 @@ def beside(mask: Tensor, state: Tensor) -> Tensor:
     return mask.view(-1, *(1,) * (state.ndim - 1))
 
 
-def _segments(shape: Sequence[int], lengths: Tensor | None, boundaries: Tensor | None) -> Tensor:
-    batch = len(boundaries) - 1 if boundaries is not None else shape[0]
-    nowhere = torch.zeros(batch, 1, dtype=torch.int64)
-    return lay_out(shape, nowhere, (1,), lengths, boundaries, None, (0,)).segments
+def _segments(shape: Sequence[int], lengths: Tensor | None, cu_seqlens: Tensor | None) -> Tensor:
+    batch = len(cu_seqlens) - 1 if cu_seqlens is not None else shape[0]
+    start = torch.zeros(batch, 1, dtype=torch.int64)
+    return make_layout(shape, start, (1,), lengths, cu_seqlens, None, (0,)).segments
 
 
 Rows = Tensor | tuple[Tensor, Tensor]

@@ -17,17 +17,18 @@ from torch import Tensor, nn
 
 from detent.errors import InvalidConfig, InvalidInput
 from detent.nn.init import fan_in_, truncated_
-from detent.nn.inputs import Rows, check_call, indices_of, start_of
-from detent.nn.pretrained import Folder
-from detent.ops import interface as backends
-from detent.ops import nfsm_op as tracking
-from detent.ops.nfsm_op import folded
-from detent.ops.segments import Source, of_batch
+from detent.nn.inputs import Rows, check_call, indices_of, steps_below
+from detent.nn.pretrained import Pretrained
+from detent.ops.interface import kernels, resolve
+from detent.ops.nfsm_op import NfsmCall, forward_eval, forward_sampled
+from detent.ops.segments import LogitSource, batch_segments
 from detent.ops.tables import entry_offsets, identity, offsets, one_hot
 from detent.ops.torch_kernels import blas_logits
 
+DEFAULT_HEADS = (12,) * 16
 
-class NFSM(Folder, nn.Module):
+
+class NFSM(Pretrained, nn.Module):
     """A block of heads that read the same input and move independently.
 
     >>> layer = NFSM(width=16, heads=(4, 3))
@@ -41,48 +42,64 @@ class NFSM(Folder, nn.Module):
 
     @dataclass(frozen=True, kw_only=True, slots=True)
     class Config:
+        """The arguments of the constructor, as `save_pretrained` writes them."""
+
         width: int
         """m, of the input and the output."""
-        heads: tuple[int, ...]
-        """Indices of each head."""
+        heads: tuple[int, ...] = DEFAULT_HEADS
+        """Number of indices of each head; sixteen heads of twelve by default."""
         value_width: int | None = None
         """Width of an index's value vector; by default width / heads, rounded up."""
         temperature: float = 0.5
-        """Logits are divided by this before noise is added in training."""
+        """Logits are divided by this before noise is added, and in the softmax of the backward pass."""
+        noise: bool = True
+        """Whether tables are sampled in training mode. Without noise they are the arg max there too, and the gradient
+        is that of the softmax at `temperature`."""
+        remember: float = 0.0
+        """Initial bias of the logits that keep an index where it is; larger values hold states for longer."""
         dictionary: int | None = None
         """If given, the logits are mixtures of this many learned logit matrices, with weights affine in the input."""
-        initial_state: tuple[int, ...]
-        """Index of each head before the first step."""
+        initial_state: tuple[int, ...] = ()
+        """Index of each head before the first step and after a reset; zeros by default."""
         chunk: int = 0
         """In training, steps of a sequence whose tables are held at a time (0: all, and no recomputation)."""
 
         def __post_init__(self) -> None:
             if not self.heads or not 1 <= min(self.heads) <= max(self.heads) <= 32768:
-                raise InvalidConfig(f"heads are one or more sizes between 1 and 32768 indices; got {self.heads}.")
+                raise InvalidConfig(f"heads must be one or more sizes from 1 to 32768 indices; got {self.heads}.")
             for name in ("width", "value_width", "dictionary"):
                 value = getattr(self, name)
                 if value is not None and value < 1:
                     raise InvalidConfig(f"{name} must be at least 1; got {value}.")
             if not 0 < self.temperature < float("inf"):
                 raise InvalidConfig(f"temperature must be positive and finite; got {self.temperature}.")
+            if not abs(self.remember) < float("inf"):
+                raise InvalidConfig(f"remember must be finite; got {self.remember}.")
             if self.chunk < 0:
                 raise InvalidConfig(f"chunk must be 0 (no chunks) or a number of steps; got {self.chunk}.")
-            start = self.initial_state
+            start = self.initial_state or (0,) * len(self.heads)
             if len(start) != len(self.heads) or any(not 0 <= k < d for k, d in zip(start, self.heads, strict=True)):
                 raise InvalidConfig(f"initial_state has one index per head of {self.heads}; got {start}.")
+            object.__setattr__(self, "initial_state", start)
 
     def __init__(
-        self, width: int, heads: Sequence[int], *, value_width: int | None = None, temperature: float = 0.5,
-        dictionary: int | None = None, initial_state: Sequence[int] | None = None, chunk: int = 0,
-        backend: str = "auto", generator: torch.Generator | None = None,
+        self, width: int, heads: Sequence[int] = DEFAULT_HEADS, *, value_width: int | None = None,
+        temperature: float = 0.5, noise: bool = True, remember: float = 0.0, dictionary: int | None = None,
+        initial_state: Sequence[int] | None = None, chunk: int = 0, backend: str = "auto",
+        generator: torch.Generator | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
+        if isinstance(heads, int):
+            raise InvalidConfig(
+                f"heads is one size per head, and {heads} alone could mean two things: "
+                f"pass heads=({heads},) for one head of {heads} indices, or heads=(12,) * {heads} for {heads} heads."
+            )
         self.config = NFSM.Config(
             width=width, heads=tuple(int(d) for d in heads), value_width=value_width, temperature=temperature,
-            dictionary=dictionary, chunk=chunk,
-            initial_state=(0,) * len(heads) if initial_state is None else tuple(initial_state),
+            noise=noise, remember=remember, dictionary=dictionary, chunk=chunk,
+            initial_state=tuple(int(k) for k in initial_state or ()),
         )  # fmt: skip
-        self.backend = backends.resolve(backend)
+        self.backend = resolve(backend)
         self.heads = self.config.heads
         entries = sum(d * d for d in self.heads)
         self.value_width = value_width or -(-width // len(self.heads))
@@ -95,13 +112,21 @@ class NFSM(Folder, nn.Module):
         self.reset_parameters(generator)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Truncated normal weights of variance 1 / fan-in, zero biases, unit-variance value vectors."""
+        """Truncated normal weights of variance 1 / fan-in, unit-variance value vectors, and zero biases except
+        `remember` for the logits that keep an index where it is."""
         linears = [self.out_proj] + ([self.mix_proj] if self.mix_proj is not None else [])
         truncated_(self.weight, generator)
         nn.init.zeros_(self.bias)
+        with torch.no_grad():
+            for d, at in zip(self.heads, entry_offsets(self.heads), strict=True):
+                self.bias[at : at + d * d : d + 1] = self.config.remember
         for linear in linears:
             fan_in_(linear, generator)
         nn.init.normal_(self.values, generator=generator)
+
+    def initial_state(self, batch: int) -> Tensor:
+        """B r integers: the state before the first step."""
+        return torch.tensor(self.config.initial_state, device=self.weight.device).expand(batch, -1).contiguous()
 
     def forward(
         self, x: Rows, state: Tensor | None = None, *, lengths: Tensor | None = None,
@@ -114,31 +139,29 @@ class NFSM(Folder, nn.Module):
         - `state`: B r integers, from an earlier call; continuing is bit for bit one long call.
         - `lengths`: B; steps beyond a sequence's length are identity tables and hold its state.
         - `cu_seqlens`: boundaries of sequences packed into x of N m; states have one row per sequence.
-        - `resets`: B L booleans; a step at which an episode begins is a constant table.
-        - `seed`: names the noise of a training pass; drawn from torch's default generator if not given.
+        - `resets`: B L booleans; a step at which an episode begins starts from the initial state.
+        - `seed`: determines the noise of a training pass; drawn from torch's default generator if not given.
         - `carry_gradient`: return the state as one-hot rows (B S) that carry the gradient to the next call,
           which takes them as `state`.
         """
         rows, index = check_call(self.config.width, x, lengths, cu_seqlens, resets)
         batch = len(cu_seqlens) - 1 if cu_seqlens is not None else (rows if index is None else index).shape[0]
+        sampled = self.training and self.config.noise
         with torch.autocast(rows.device.type, enabled=False):  # an arg max of half-precision logits is full of ties
-            moves = self.logit_input(rows), self._real(self.weight), self._real(self.bias)
-            words = self._real(self.values), self._real(self.out_proj.weight), self._real(self.out_proj.bias)
-            start, carry = start_of(state, self.heads, self.config.initial_state, batch, moves[0])
-            where = index, start, lengths, cu_seqlens, resets
-            learned = (*moves, *words, *(() if carry is None else (carry,)))
-            if self.training or (torch.is_grad_enabled() and any(part.requires_grad for part in learned)):
-                vectors = folded(*words[:2], self.heads, self.backend)
-                y, _, last, _ = tracking.sampled(
-                    *moves, vectors, words[2], carry, *where, self._seed(seed), self.heads, self.config.initial_state,
-                    self.config.temperature, self.training, self.backend, self.config.chunk,
-                )  # fmt: skip
-                final = last if carry_gradient else indices_of(last, self.heads)
+            start, carry = self._start(state, batch)
+            call = NfsmCall(
+                self.logit_input(rows), self._cast(self.weight), self._cast(self.bias), *self._readout_params(), carry,
+                row_index=index, start=start, lengths=lengths, cu_seqlens=cu_seqlens, resets=resets,
+                seed=self._seed(seed) if sampled else None, heads=self.heads,
+                initial_state=self.config.initial_state, temperature=self.config.temperature,
+                chunk=self.config.chunk, backend=self.backend,
+            )  # fmt: skip
+            if sampled or (torch.is_grad_enabled() and call.requires_grad):
+                y, finals = forward_sampled(call)
+                final = finals if carry_gradient else indices_of(finals, self.heads)
             else:
-                y, _, at = tracking.follow(
-                    *moves, *words, *where, self.heads, self.config.initial_state, self.backend, self.config.chunk
-                )  # fmt: skip
-                final = one_hot(at, self.heads, y.dtype) if carry_gradient else at
+                y, final = forward_eval(call)
+                final = one_hot(final, self.heads, y.dtype) if carry_gradient else final
         return y.to(rows.dtype), final
 
     def step(self, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -151,18 +174,17 @@ class NFSM(Folder, nn.Module):
         if self.training or torch.is_grad_enabled() or torch.compiler.is_compiling():
             y, state = self(x[:, None], state)
             return y[:, 0], state
-        start, _ = start_of(state, self.heads, self.config.initial_state, x.shape[0], x)
-        kernels = backends.stages(self.backend)
-        source = Source(self.logit_input(x).contiguous(), self._real(self.weight), self._real(self.bias))
+        start, _ = self._start(state, x.shape[0])
+        ops = kernels(self.backend)
         states = torch.empty(x.shape[0], len(self.heads), dtype=torch.int64, device=x.device)
-        final = kernels.follow(source, of_batch(x.shape[0], 1), start, states, self.heads)
-        words = self._real(self.values), self._real(self.out_proj.weight), self._real(self.out_proj.bias)
-        return kernels.speak(*words, states, self.heads).to(x.dtype), final
+        segments = batch_segments(x.shape[0], 1)
+        final = ops.argmax_trajectories(self._logit_source(x), segments, start, states, self.heads)
+        return ops.read_rows(*self._readout_params(), states, self.heads).to(x.dtype), final
 
     def logits(self, x: Tensor) -> tuple[Tensor, ...]:
         """One array per head, ... d d: entry [j, k] scores the move from index k to index j."""
-        source = self.logit_input(x.reshape(x.shape[:-1].numel(), x.shape[-1])).contiguous()
-        flat = backends.stages(self.backend).logits(source, self._real(self.weight), self._real(self.bias))
+        source = self._logit_source(x.reshape(x.shape[:-1].numel(), x.shape[-1]))
+        flat = kernels(self.backend).logits(source.input, source.weight, source.bias)
         return tuple(
             flat[:, at : at + d * d].view(*x.shape[:-1], d, d).transpose(-1, -2)
             for d, at in zip(self.heads, entry_offsets(self.heads), strict=True)
@@ -172,44 +194,61 @@ class NFSM(Folder, nn.Module):
     def tables(
         self, x: Tensor, *, lengths: Tensor | None = None, resets: Tensor | None = None
     ) -> tuple[Tensor, ...]:  # fmt: skip
-        """What each step does in evaluation, one array per head (B L d): entry k is where index k goes."""
+        """The table of each step in evaluation, one array per head (B L d): entry k is where index k goes."""
         rows, _ = check_call(self.config.width, x, lengths, None, resets)
         B, L = rows.shape[:2]
-        source = Source(
-            self.logit_input(rows.reshape(B * L, self.config.width)).contiguous(),
-            self._real(self.weight),
-            self._real(self.bias),
-        )
-        made = (
-            backends.stages(self.backend)
-            .tables(source, of_batch(B, L), self.heads, None)
-            .long()
-            .view(B, L, sum(self.heads))
-        )
+        source = self._logit_source(rows.reshape(B * L, self.config.width))
+        flat = kernels(self.backend).tables(source, batch_segments(B, L), self.heads, None)
+        tables = flat.long().view(B, L, sum(self.heads))
         parts = []
-        for d, at, home in zip(self.heads, offsets(self.heads), self.config.initial_state, strict=True):
-            table = made[..., at : at + d]
+        for d, at, initial in zip(self.heads, offsets(self.heads), self.config.initial_state, strict=True):
+            table = tables[..., at : at + d]
             if resets is not None:
-                table = torch.where(resets[..., None], table[..., home, None].expand_as(table), table)
+                table = torch.where(resets[..., None], table[..., initial, None].expand_as(table), table)
             if lengths is not None:
-                read = torch.arange(L, device=x.device) < lengths[:, None]
-                table = torch.where(read[..., None], table, identity((d,), device=x.device))
+                table = torch.where(steps_below(lengths, L)[..., None], table, identity((d,), device=x.device))
             parts.append(table)
         return tuple(parts)
 
     def logit_input(self, rows: Tensor) -> Tensor:
         """What the logits are an affine map of: the input, or the mixture weights of the dictionary."""
-        rows = self._real(rows)
+        rows = self._cast(rows)
         if self.mix_proj is None:
             return rows
-        weight, bias = self._real(self.mix_proj.weight), self._real(self.mix_proj.bias)
+        weight, bias = self._cast(self.mix_proj.weight), self._cast(self.mix_proj.bias)
         flat = rows.reshape(rows.shape[:-1].numel(), rows.shape[-1])
         return blas_logits(flat, weight, bias).view(*rows.shape[:-1], len(bias))
 
-    def _real(self, tensor: Tensor) -> Tensor:
-        """In the type that logits are computed in: float64 if the weights are, else float32."""
-        wanted = torch.float64 if self.weight.dtype == torch.float64 else torch.float32
-        return tensor if tensor.dtype == wanted else tensor.to(wanted)
+    def _logit_source(self, rows: Tensor) -> LogitSource:
+        return LogitSource(self.logit_input(rows).contiguous(), self._cast(self.weight), self._cast(self.bias))
+
+    def _readout_params(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The value vectors, and the weight and bias of the output projection."""
+        return self._cast(self.values), self._cast(self.out_proj.weight), self._cast(self.out_proj.bias)
+
+    def _start(self, state: Tensor | None, batch: int) -> tuple[Tensor, Tensor | None]:
+        """(start indices: B r, one-hot rows that carry a gradient: B S, or None)."""
+        if state is None:
+            return self.initial_state(batch), None
+        r, S = len(self.heads), sum(self.heads)
+        if not state.is_floating_point():
+            if state.shape != (batch, r):
+                raise InvalidInput(
+                    f"a state has one index per sequence and head: expected shape ({batch}, {r}); "
+                    f"got {tuple(state.shape)}."
+                )
+            return state, None
+        if state.shape != (batch, S):
+            raise InvalidInput(
+                f"a state is integers of shape ({batch}, {r}), or one-hot rows of shape ({batch}, {S}); "
+                f"got {state.dtype} of shape {tuple(state.shape)}."
+            )
+        return indices_of(state, self.heads), self._cast(state)
+
+    def _cast(self, tensor: Tensor) -> Tensor:
+        """To the type that logits are computed in: float64 if the weights are, else float32."""
+        dtype = torch.float64 if self.weight.dtype == torch.float64 else torch.float32
+        return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
     def _seed(self, seed: int | Tensor | None) -> Tensor:
         if seed is None:

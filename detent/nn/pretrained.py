@@ -12,10 +12,10 @@ from torch import nn
 from detent.errors import BrokenFile
 from detent.records import write_atomically
 
-_Layer = TypeVar("_Layer", bound="Folder")
+_Layer = TypeVar("_Layer", bound="Pretrained")
 
 
-class Folder:
+class Pretrained:
     """For layers with a `config` dataclass whose fields are the arguments of the constructor."""
 
     config: Any

@@ -21,8 +21,8 @@ from torch.utils.checkpoint import checkpoint
 
 from detent.errors import BackendUnavailable, InvalidConfig, InvalidInput, unknown
 from detent.nn.init import fan_in_
-from detent.nn.inputs import Rows, beside, check_call, check_index, check_lengths, side_by_side, steps_below
-from detent.nn.pretrained import Folder
+from detent.nn.inputs import Rows, beside, check_call, check_index, check_lengths, steps_below, unpack_rows
+from detent.nn.pretrained import Pretrained
 from detent.ops.affine.blocks import recur
 
 # -- What recurrent layers with a scan have in common: state in and out, padding, packing, resets, chunks, streaming.
@@ -47,7 +47,7 @@ def at_least(least: int, **settings: int) -> None:
             raise InvalidConfig(f"{name} must be at least {least}; got {value}.")
 
 
-class Recurrent(Folder, nn.Module, ABC):
+class Recurrent(Pretrained, nn.Module, ABC):
     """The block interface of the NFSM, for layers whose state is a tensor of real numbers."""
 
     config: Any
@@ -176,7 +176,7 @@ class Recurrent(Folder, nn.Module, ABC):
         self, rows: Tensor, index: Tensor | None, state: Tensor | None, cu_seqlens: Tensor, resets: Tensor | None
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """Sequences back to back, laid side by side for the pass."""
-        where, taken = side_by_side(cu_seqlens, len(rows if index is None else index), rows.device)
+        where, taken = unpack_rows(cu_seqlens, len(rows if index is None else index), rows.device)
         x = (rows, index[where]) if index is not None else embedding(where, rows)
         resets = None if resets is None else resets[where]
         y, last = Recurrent.forward(self, x, state, lengths=taken.sum(1), resets=resets)

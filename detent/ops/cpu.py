@@ -1,7 +1,7 @@
-"""The same functions, compiled: plain C through ctypes, all cores, the interpreter lock released.
+"""The backend `cpu`: compiled kernels called through ctypes, on all cores, with the interpreter lock released.
 
-`prefix`, `run` and `adjoint` are the interface that every backend has. The other functions are the stages of a
-layer's pass over segments; they never build a d x d array per step.
+The functions are those of `Scan` and `Kernels` in `detent.ops.interface`, which documents them. They never build a
+d x d array per step. Sums are taken in one fixed order, so results do not depend on threads, chunks or batch.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from torch import Tensor
 
 from detent import native
 from detent.errors import InvalidInput
-from detent.ops.segments import LENGTH, Noise, Source, of_batch, refuse_infinite
+from detent.ops.segments import LENGTH, LogitSource, Noise, batch_segments, refuse_infinite
 from detent.ops.tables import cell_dtype, check_states
 
 
 @lru_cache(maxsize=256)
 def _sizes(heads: tuple[int, ...]) -> tuple[Tensor, int]:
     sizes = torch.tensor(heads, dtype=torch.int64)
-    return sizes, sizes.data_ptr()  # the tensor is kept so that its address stays good
+    return sizes, sizes.data_ptr()  # the cache holds the tensor, so its address stays valid
 
 
 def _heads(heads: Sequence[int]) -> tuple[int, int]:
@@ -33,12 +33,12 @@ def _address(tensor: Tensor | None) -> int | None:
     return None if tensor is None else tensor.data_ptr()
 
 
-def _real(tensor: Tensor) -> str:
+def _suffix(tensor: Tensor) -> str:
     return "f64" if tensor.dtype == torch.float64 else "f32"
 
 
-def _agree(*tensors: Tensor | None) -> None:
-    """What only we could break: kernels see addresses, so every real array has one type and no gaps."""
+def _check_arrays(*tensors: Tensor | None) -> None:
+    """Kernels get addresses: assert that all floating arrays have one type and are contiguous."""
     given = [tensor for tensor in tensors if tensor is not None]
     assert len({tensor.dtype for tensor in given}) == 1, [tensor.dtype for tensor in given]
     assert all(tensor.is_contiguous() for tensor in given)
@@ -61,88 +61,91 @@ def prefix(tables: Tensor, heads: Sequence[int]) -> Tensor:
     return composites
 
 
-def run(tables: Tensor, start: Tensor, heads: Sequence[int]) -> Tensor:
+def run(tables: Tensor, initial_state: Tensor, heads: Sequence[int]) -> Tensor:
     """B L S, B r -> B L r: the index of every head after every step."""
     B, L, S = tables.shape
     states = torch.empty(B * L, len(heads), dtype=tables.dtype)
-    track(_on_cpu(tables).view(B * L, S), of_batch(B, L), start, states, heads)
+    trajectories(_on_cpu(tables).view(B * L, S), batch_segments(B, L), initial_state, states, heads)
     return states.view(B, L, len(heads))
 
 
 def adjoint(tables: Tensor, gains: Tensor, last: Tensor, heads: Sequence[int]) -> tuple[Tensor, Tensor]:
     """lambda_t(k) = gains_t(k) + lambda_{t+1}(table_{t+1}(k)); see `reference.adjoint`."""
     B, L, S = tables.shape
-    worth = _on_cpu(gains).clone()
-    first = weigh(_on_cpu(tables).view(B * L, S), worth.view(B * L, S), last, of_batch(B, L), heads)
-    return worth, first
+    lam = _on_cpu(gains).clone()
+    first = adjoint_scan_(_on_cpu(tables).view(B * L, S), lam.view(B * L, S), last, batch_segments(B, L), heads)
+    return lam, first
 
 
 def logits(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """R m -> R E: bias + x[0] w[0] + x[1] w[1] + ..., summed in that order."""
     out = torch.empty(len(rows), len(weight), dtype=weight.dtype)
-    getattr(native.library(), f"detent_logits_{_real(weight)}")(
+    getattr(native.library(), f"detent_logits_{_suffix(weight)}")(
         rows.data_ptr(), weight.data_ptr(), bias.data_ptr(), rows.shape[1], len(weight), len(rows), out.data_ptr(),
         native.threads(),
     )  # fmt: skip
     return out
 
 
-def tables(source: Source, segments: Tensor, heads: Sequence[int], noise: Noise | None) -> Tensor:
+def tables(source: LogitSource, segments: Tensor, heads: Sequence[int], noise: Noise | None) -> Tensor:
     """Tables of every local row: N S."""
-    _agree(source.input, source.weight, source.bias, source.logits)
+    _check_arrays(source.input, source.weight, source.bias, source.logits)
     rows = int(segments[:, LENGTH].sum())
     made = torch.empty(rows, sum(heads), dtype=cell_dtype(heads))
-    bad = getattr(native.library(), f"detent_tables_{_real(source.weight)}")(
+    bad = getattr(native.library(), f"detent_tables_{_suffix(source.weight)}")(
         *_addresses(source), *_heads(heads), segments.data_ptr(), len(segments), int(noise is not None),
-        noise.temperature if noise else 1.0, noise.word if noise else 0, made.data_ptr(), made.element_size(),
+        noise.temperature if noise else 1.0, noise.bits if noise else 0, made.data_ptr(), made.element_size(),
         native.threads(),
     )  # fmt: skip
     refuse_infinite(bad)
     return made
 
 
-def track(
-    tables: Tensor, segments: Tensor, starts: Tensor, states: Tensor, heads: Sequence[int], index: Tensor | None = None
-) -> Tensor:
-    """Write the states of every row of the segments; return the last ones: G r. With an index, row n uses
-    table index[n] of a few distinct ones."""
+def trajectories(
+    tables: Tensor, segments: Tensor, starts: Tensor, states: Tensor, heads: Sequence[int],
+    row_index: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Write the states after every row of the segments; return the last ones: G r. With `row_index`, row n uses
+    table row_index[n]."""
     starts = _on_cpu(starts).long()
     finals = torch.empty(len(segments), len(heads), dtype=torch.int64)
     native.library().detent_track(
-        tables.data_ptr(), tables.element_size(), _address(index), *_heads(heads), segments.data_ptr(),
+        tables.data_ptr(), tables.element_size(), _address(row_index), *_heads(heads), segments.data_ptr(),
         len(segments), starts.data_ptr(), states.data_ptr(), finals.data_ptr(), native.threads(),
     )  # fmt: skip
     return finals
 
 
-def gains(gradient: Tensor, vectors: Tensor, segments: Tensor) -> Tensor:
-    """N' m, S m -> N S: for every local row, what each index would have gained there."""
-    _agree(gradient, vectors)
+def index_gains(output_grad: Tensor, vectors: Tensor, segments: Tensor) -> Tensor:
+    """rows m, S m -> N S: for every local row, the derivative of the loss by reading out each index there."""
+    _check_arrays(output_grad, vectors)
     made = torch.empty(int(segments[:, LENGTH].sum()), len(vectors), dtype=vectors.dtype)
-    getattr(native.library(), f"detent_gains_{_real(vectors)}")(
-        gradient.data_ptr(), vectors.data_ptr(), vectors.shape[1], len(vectors), segments.data_ptr(), len(segments),
+    getattr(native.library(), f"detent_gains_{_suffix(vectors)}")(
+        output_grad.data_ptr(), vectors.data_ptr(), vectors.shape[1], len(vectors), segments.data_ptr(), len(segments),
         made.data_ptr(), native.threads(),
     )  # fmt: skip
     return made
 
 
-def weigh(tables: Tensor, gains: Tensor, lasts: Tensor, segments: Tensor, heads: Sequence[int]) -> Tensor:
+def adjoint_scan_(tables: Tensor, gains: Tensor, lasts: Tensor, segments: Tensor, heads: Sequence[int]) -> Tensor:
     """Turn gains (N S) into lambda, in place; return lambda before the first row of every segment: G S."""
     firsts = torch.empty(len(segments), sum(heads), dtype=gains.dtype)
     lasts = _on_cpu(lasts)
-    _agree(gains, lasts)
-    getattr(native.library(), f"detent_adjoint_{_real(gains)}")(
+    _check_arrays(gains, lasts)
+    getattr(native.library(), f"detent_adjoint_{_suffix(gains)}")(
         tables.data_ptr(), tables.element_size(), *_heads(heads), segments.data_ptr(), len(segments),
         gains.data_ptr(), lasts.data_ptr(), firsts.data_ptr(), native.threads(),
     )  # fmt: skip
     return firsts
 
 
-def follow(source: Source, segments: Tensor, starts: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
-    """Evaluation: write the states of every row, computing only the columns the states are in; return the last."""
+def argmax_trajectories(
+    source: LogitSource, segments: Tensor, starts: Tensor, states: Tensor, heads: Sequence[int]
+) -> Tensor:  # fmt: skip
+    """`trajectories` without noise, computing only the columns that the states are in."""
     starts = _on_cpu(starts).long()
     finals = torch.empty(len(segments), len(heads), dtype=torch.int64)
-    bad = getattr(native.library(), f"detent_follow_{_real(source.weight)}")(
+    bad = getattr(native.library(), f"detent_follow_{_suffix(source.weight)}")(
         *_addresses(source)[:4], *_heads(heads), segments.data_ptr(), len(segments), starts.data_ptr(),
         states.data_ptr(), finals.data_ptr(), native.threads(),
     )  # fmt: skip
@@ -152,80 +155,82 @@ def follow(source: Source, segments: Tensor, starts: Tensor, states: Tensor, hea
     return finals
 
 
-def surrogate(
-    source: Source, segments: Tensor, starts: Tensor, states: Tensor, worth: Tensor, heads: Sequence[int],
+def surrogate_backward_(
+    source: LogitSource, segments: Tensor, starts: Tensor, states: Tensor, lam: Tensor, heads: Sequence[int],
     noise: Noise | None, temperature: float, gradients: tuple[Tensor | None, Tensor | None, Tensor],
 ) -> None:  # fmt: skip
-    """Turn lambda (N S) into the gradient of the used columns, in place, and add to the gradients of
-    (input, weight, bias), or with an index of (nothing, nothing, logits of the distinct rows)."""
-    _agree(source.input, source.weight, source.bias, source.logits, worth, *gradients)
-    getattr(native.library(), f"detent_surrogate_{_real(source.weight)}")(
+    """Turn lambda (N S) into the gradient of the used columns in place, and add to the gradients of (input, weight,
+    bias), or with an index of (None, None, logits of the distinct rows)."""
+    _check_arrays(source.input, source.weight, source.bias, source.logits, lam, *gradients)
+    getattr(native.library(), f"detent_surrogate_{_suffix(source.weight)}")(
         *_addresses(source), *_heads(heads), segments.data_ptr(), len(segments), starts.data_ptr(),
-        states.data_ptr(), states.element_size(), int(noise is not None), temperature, noise.word if noise else 0,
-        worth.data_ptr(), *map(_address, gradients), native.threads(),
+        states.data_ptr(), states.element_size(), int(noise is not None), temperature, noise.bits if noise else 0,
+        lam.data_ptr(), *map(_address, gradients), native.threads(),
     )  # fmt: skip
 
 
-def fold(values: Tensor, projection: Tensor, heads: Sequence[int]) -> Tensor:
-    """S v, m (r v) -> S m: the value vector of every index, projected."""
-    vectors = torch.empty(len(values), len(projection), dtype=values.dtype)
-    getattr(native.library(), f"detent_fold_{_real(values)}")(
-        values.data_ptr(), values.shape[1], projection.data_ptr(), len(projection), *_heads(heads),
+def project_values(values: Tensor, weight: Tensor, heads: Sequence[int]) -> Tensor:
+    """S v, m (r v) -> S m: the projected value vector of every index."""
+    vectors = torch.empty(len(values), len(weight), dtype=values.dtype)
+    getattr(native.library(), f"detent_fold_{_suffix(values)}")(
+        values.data_ptr(), values.shape[1], weight.data_ptr(), len(weight), *_heads(heads),
         vectors.data_ptr(),
     )  # fmt: skip
     return vectors
 
 
-def unfold(gradient: Tensor, values: Tensor, projection: Tensor, heads: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """From the gradient of the folded vectors to those of (values, projection)."""
-    _agree(gradient, values, projection)
-    of_values, of_projection = torch.empty_like(values), torch.empty_like(projection)
-    getattr(native.library(), f"detent_unfold_{_real(values)}")(
-        gradient.data_ptr(), values.data_ptr(), values.shape[1], projection.data_ptr(), len(projection),
-        *_heads(heads), of_values.data_ptr(), of_projection.data_ptr(),
+def project_values_backward(
+    vectors_grad: Tensor, values: Tensor, weight: Tensor, heads: Sequence[int]
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """From the gradient of the projected vectors to those of the values and the weight."""
+    _check_arrays(vectors_grad, values, weight)
+    grad_values, grad_weight = torch.empty_like(values), torch.empty_like(weight)
+    getattr(native.library(), f"detent_unfold_{_suffix(values)}")(
+        vectors_grad.data_ptr(), values.data_ptr(), values.shape[1], weight.data_ptr(), len(weight),
+        *_heads(heads), grad_values.data_ptr(), grad_weight.data_ptr(),
     )  # fmt: skip
-    return of_values, of_projection
+    return grad_values, grad_weight
 
 
 def zeros(like: Tensor, *shape: int) -> Tensor:
-    """Zeros that the system hands out: nothing is written before a kernel does, by its own threads."""
+    """Zeros from the system (calloc): pages are first touched by the kernel's own threads."""
     return torch.from_numpy(np.zeros(shape, dtype=np.float64 if like.dtype == torch.float64 else np.float32))
 
 
-def speak(values: Tensor, projection: Tensor, offset: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
-    """N r -> N m: `read(fold(...))` for a few rows, without folding what is not read."""
-    output = torch.empty(len(states), len(projection), dtype=values.dtype)
-    getattr(native.library(), f"detent_speak_{_real(values)}")(
-        values.data_ptr(), values.shape[1], projection.data_ptr(), offset.data_ptr(), len(projection),
+def read_rows(values: Tensor, weight: Tensor, bias: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
+    """N r -> N m: `read_out(project_values(...))` for a few rows, projecting only what is read."""
+    output = torch.empty(len(states), len(weight), dtype=values.dtype)
+    getattr(native.library(), f"detent_speak_{_suffix(values)}")(
+        values.data_ptr(), values.shape[1], weight.data_ptr(), bias.data_ptr(), len(weight),
         *_heads(heads), states.data_ptr(), len(states), output.data_ptr(),
     )  # fmt: skip
     return output
 
 
-def read(vectors: Tensor, offset: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
+def read_out(vectors: Tensor, bias: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
     """N r -> N m: the sum of the vectors of the indices, head by head."""
-    _agree(vectors, offset)
+    _check_arrays(vectors, bias)
     output = torch.empty(len(states), vectors.shape[1], dtype=vectors.dtype)
-    getattr(native.library(), f"detent_read_{_real(vectors)}")(
-        vectors.data_ptr(), offset.data_ptr(), vectors.shape[1], *_heads(heads), states.data_ptr(),
+    getattr(native.library(), f"detent_read_{_suffix(vectors)}")(
+        vectors.data_ptr(), bias.data_ptr(), vectors.shape[1], *_heads(heads), states.data_ptr(),
         states.element_size(), len(states), output.data_ptr(), native.threads(),
     )  # fmt: skip
     return output
 
 
-def collect(gradient: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
+def read_out_backward(output_grad: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
     """N m -> S m: the gradient of the vectors, summed over the rows that read them."""
-    _agree(gradient)
-    collected = torch.zeros(sum(heads), gradient.shape[1], dtype=gradient.dtype)
-    getattr(native.library(), f"detent_collect_{_real(gradient)}")(
-        gradient.data_ptr(), gradient.shape[1], *_heads(heads), states.data_ptr(), states.element_size(),
-        len(states), collected.data_ptr(), native.threads(),
+    _check_arrays(output_grad)
+    vectors_grad = torch.zeros(sum(heads), output_grad.shape[1], dtype=output_grad.dtype)
+    getattr(native.library(), f"detent_collect_{_suffix(output_grad)}")(
+        output_grad.data_ptr(), output_grad.shape[1], *_heads(heads), states.data_ptr(), states.element_size(),
+        len(states), vectors_grad.data_ptr(), native.threads(),
     )  # fmt: skip
-    return collected
+    return vectors_grad
 
 
-def _addresses(source: Source) -> tuple[int | None, int | None, int | None, int, int | None, int | None]:
-    """Input, weight, bias and width; then the logits of distinct rows and the index, where there are any."""
+def _addresses(source: LogitSource) -> tuple[int | None, int | None, int | None, int, int | None, int | None]:
+    """Input, weight, bias and width; then the logits of the distinct rows and the index, if any."""
     if source.index is not None:
         assert source.logits is not None
         return None, None, None, 0, source.logits.data_ptr(), source.index.data_ptr()

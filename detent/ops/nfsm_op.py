@@ -1,318 +1,338 @@
-"""A pass of many heads over many rows, as PyTorch operators with the gradient of the straight-through estimator.
+"""The pass of an NFSM layer as PyTorch operators, with the gradient of the straight-through estimator.
 
-    B  sequences     L  length     m  width     r  heads     S  their indices     E  their entries
+    B  sequences     L  length     m  width     v  width of a value vector     r  heads     S  their indices
+    E  their entries     rows  B L, or N for packed sequences
 
-`detent::track` samples tables, runs the states through them and reads them out; its backward pass weighs every
-index by a reverse scan of gathers and gives a gradient to the used columns alone. `detent::follow` is evaluation.
-Everything that depends on values (lengths, resets, packing) happens inside, so a compiled graph has no break.
+`NfsmCall` holds every argument of a pass. `forward_sampled` samples tables, runs the states through them and reads them
+out; its backward pass is a reverse scan of gathers and gives a gradient only to the used columns. `forward_eval` has
+neither noise nor gradient. Everything that depends on values (lengths, resets, packing) happens inside the operators,
+so a compiled graph has no break.
+
+To add an option of the layer: add a field to `NfsmCall` (a tensor before `heads`, anything else after it), set it in
+`NFSM.forward`, and use it in the kernels. The operators' schemas follow from the fields.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple, get_type_hints
 
 import torch
 from torch import Tensor
 
 from detent.errors import InvalidInput
-from detent.ops.interface import stages
-from detent.ops.segments import Layout, Noise, Source, lay_out, of_batch, windows
+from detent.ops.interface import Kernels, LogitGradients, kernels
+from detent.ops.segments import Layout, LogitSource, Noise, batch_segments, make_layout, windows
 from detent.ops.tables import cell_dtype, one_hot
 
-# -- Two ways to call the same function: an operator for whoever traces, a plain autograd function otherwise.
 
-Call = Callable[..., Any]
+class NfsmCall(NamedTuple):
+    """The arguments of one pass, in the order of the operators' flat schema."""
 
+    # tensors with a gradient
+    input: Tensor
+    """B L m or N m; with `row_index`, R distinct rows: R m."""
+    weight: Tensor
+    """E m: the projection to logits; entry k * d + j of a head scores its move from index k to index j."""
+    bias: Tensor
+    """E."""
+    values: Tensor
+    """S v: the value vector of every index."""
+    out_weight: Tensor
+    """m (r v): the output projection."""
+    out_bias: Tensor
+    """m."""
+    carry: Tensor | None
+    """B S: the start states as one-hot rows that carry a gradient."""
 
-def traced() -> bool:
-    """Whether calls are being recorded rather than only made."""
-    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
+    # tensors without
+    row_index: Tensor | None
+    """B L or N: which distinct row stands where."""
+    start: Tensor
+    """B r: the states in which sequences start."""
+    lengths: Tensor | None
+    """B: steps beyond a sequence's length hold its state."""
+    cu_seqlens: Tensor | None
+    """B + 1: boundaries of packed sequences."""
+    resets: Tensor | None
+    """rows: steps that start from the initial state."""
+    seed: Tensor | None
+    """Determines the noise; None for a pass without noise, whose tables are the arg max."""
 
+    # options
+    heads: Sequence[int]
+    """Number of indices of each head."""
+    initial_state: Sequence[int]
+    """Index of each head after a reset."""
+    temperature: float
+    """Logits are divided by this before noise is added, and in the softmax of the backward pass."""
+    chunk: int
+    """Steps whose tables are held at a time; 0 for all."""
+    backend: str
 
-def plainly(function: Call, keep: Call | None = None, backward: Call | None = None) -> Call:
-    """`function` as an autograd function: `keep(ctx, inputs, output)`, then `backward(ctx, *gradients)`.
+    @property
+    def rows(self) -> torch.Size:
+        """The shape of the output without its width."""
+        return self.input.shape[:-1] if self.row_index is None else self.row_index.shape
 
-    Without them there is no derivative to be had.
-    """
+    @property
+    def requires_grad(self) -> bool:
+        """Whether any tensor that could receive a gradient requires one."""
+        return any(isinstance(part, Tensor) and part.requires_grad for part in self[:_GRADIENTS])
 
-    class Plain(torch.autograd.Function):
-        # PyTorch takes the signature of `forward` apart in every call: a short one is quicker
-        forward = staticmethod(lambda *arguments: function(*arguments))
-        setup_context = staticmethod(keep or (lambda ctx, inputs, output: None))
+    def noise(self) -> Noise | None:
+        return None if self.seed is None else Noise(int(self.seed), self.temperature)
 
-    if backward is not None:
-        Plain.backward = staticmethod(backward)  # type: ignore[method-assign]
-    return Plain.apply
+    def layout(self, *, checked: bool = False) -> Layout:
+        return make_layout(
+            self.rows, self.start, self.heads, self.lengths, self.cu_seqlens, self.resets, self.initial_state,
+            checked=checked,
+        )  # fmt: skip
 
+    def source(self, ops: Kernels) -> LogitSource:
+        rows, weight, bias = _flat(self.input), self.weight.contiguous(), self.bias.contiguous()
+        if self.row_index is None:
+            return LogitSource(rows, weight, bias)
+        return LogitSource(rows, weight, bias, self.flat_index(), ops.logits(rows, weight, bias))
 
-# -- Value vectors, projected: what each index of each head adds to the output of a layer.
-
-
-def _fold(values: Tensor, projection: Tensor, heads: Sequence[int], backend: str) -> Tensor:
-    """S v, m (r v) -> S m: the value vector of every index, projected."""
-    return stages(backend).fold(values.contiguous(), projection.contiguous(), heads).contiguous()
-
-
-def _unfold(
-    gradient: Tensor, values: Tensor, projection: Tensor, heads: Sequence[int], backend: str
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return stages(backend).unfold(gradient.contiguous(), values.contiguous(), projection.contiguous(), heads)
-
-
-fold = torch.library.custom_op("detent::fold", _fold, mutates_args=())
-unfold = torch.library.custom_op("detent::unfold", _unfold, mutates_args=())
-fold.register_fake(lambda values, projection, heads, backend: values.new_empty(len(values), len(projection)))
-unfold.register_fake(
-    lambda gradient, values, projection, heads, backend: (torch.empty_like(values), torch.empty_like(projection))
-)
-
-
-def _fold_setup(ctx: Any, inputs: Any, output: Tensor) -> None:
-    values, projection, *ctx.settings = inputs
-    ctx.save_for_backward(values, projection)
-
-
-def _fold_backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
-    return *unfold(gradient, *ctx.saved_tensors, *ctx.settings), None, None
-
-
-fold.register_autograd(_fold_backward, setup_context=_fold_setup)
-
-
-_unfolded = plainly(_unfold)
-_folded = plainly(
-    _fold, _fold_setup, lambda ctx, gradient: (*_unfolded(gradient, *ctx.saved_tensors, *ctx.settings), None, None)
-)
-
-
-def folded(values: Tensor, projection: Tensor, heads: Sequence[int], backend: str) -> Tensor:
-    """`fold`, by the shorter way when nobody traces."""
-    return (fold if traced() else _folded)(values, projection, heads, backend)
-
-
-def _flat(tensor: Tensor) -> Tensor:
-    """... m -> rows m."""
-    return tensor.reshape(tensor.shape[:-1].numel(), tensor.shape[-1]).contiguous()
-
-
-def _checked(index: Tensor, distinct: int) -> Tensor:
-    """The index as one contiguous row of int64, all of them below the number of distinct rows."""
-    flat = index.reshape(-1).long().contiguous()
-    wrong = (flat < 0) | (flat >= distinct)
-    if bool(wrong.any()):
-        place = wrong.view(index.shape).nonzero()[0].tolist()
-        value = int(index[tuple(place)])
-        raise InvalidInput(f"index{place} is {value}, but there are {distinct} distinct rows (0..{distinct - 1}).")
-    return flat
+    def flat_index(self) -> Tensor:
+        """`row_index` as one contiguous row of int64; raises InvalidInput if it names a row that does not exist."""
+        assert self.row_index is not None
+        index, distinct = self.row_index, self.input.shape[:-1].numel()
+        flat = index.reshape(-1).long().contiguous()
+        wrong = (flat < 0) | (flat >= distinct)
+        if bool(wrong.any()):
+            place = wrong.view(index.shape).nonzero()[0].tolist()
+            value = int(index[tuple(place)])
+            raise InvalidInput(f"index{place} is {value}, but there are {distinct} distinct rows (0..{distinct - 1}).")
+        return flat
 
 
-def _source(kernels: Any, input: Tensor, weight: Tensor, bias: Tensor, index: Tensor | None) -> Source:
-    weight, bias, rows = weight.contiguous(), bias.contiguous(), _flat(input)
-    if index is None:
-        return Source(rows, weight, bias)
-    return Source(rows, weight, bias, _checked(index, len(rows)), kernels.logits(rows, weight, bias))
+_GRADIENTS = NfsmCall._fields.index("row_index")
+"""How many fields, from the first, have a gradient."""
+_TENSORS = NfsmCall._fields.index("heads")
+"""How many fields, from the first, are tensors."""
+_SCHEMA_TYPES: dict[Any, str] = {
+    Tensor: "Tensor", Tensor | None: "Tensor?", Sequence[int]: "SymInt[]", int: "SymInt", float: "float", bool: "bool",
+    str: "str",
+}  # fmt: skip
+_ARGUMENTS = ", ".join(f"{_SCHEMA_TYPES[kind]} {name}" for name, kind in get_type_hints(NfsmCall).items())
 
 
-def _layout(
-    input: Tensor, index: Tensor | None, start: Tensor, heads: Sequence[int], lengths: Tensor | None,
-    boundaries: Tensor | None, resets: Tensor | None, home: Sequence[int], *, trusted: bool = False,
-) -> Layout:  # fmt: skip
-    shape = input.shape[:-1] if index is None else index.shape
-    return lay_out(shape, start, heads, lengths, boundaries, resets, home, trusted=trusted)
+def forward_sampled(call: NfsmCall) -> tuple[Tensor, Tensor]:
+    """(output: rows m, final states as one-hot rows: B S), differentiable; sampled if the call has a seed."""
+    output, finals, *_ = (_forward_op if _is_traced() else _forward_eager)(*call)
+    return output, finals
 
 
-def _track(
-    input: Tensor, weight: Tensor, bias: Tensor, vectors: Tensor, offset: Tensor, carry: Tensor | None,
-    index: Tensor | None, start: Tensor, lengths: Tensor | None, boundaries: Tensor | None, resets: Tensor | None,
-    seed: Tensor, heads: Sequence[int], home: Sequence[int], temperature: float, noisy: bool, backend: str,
-    chunk: int,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """(output: rows m, states: rows r, last states as one-hot rows: B S, tables: rows S or nothing if chunked)."""
-    kernels = stages(backend)
-    layout = _layout(input, index, start, heads, lengths, boundaries, resets, home)
-    source = _source(kernels, input, weight, bias, index)
-    noise = Noise(int(seed), temperature) if noisy else None
-    rows = input.shape[:-1] if index is None else index.shape
-    states = torch.zeros(rows.numel(), len(heads), dtype=cell_dtype(heads), device=input.device)
-    at = layout.starts.to(input.device)
-    made = []
-    for window in windows(layout.segments, chunk):
-        tables = kernels.tables(source, window, heads, noise)
-        at = kernels.track(tables, window, at, states, heads)
-        if chunk == 0:
-            made.append(tables)
-    finals = one_hot(layout.finals(at), heads, vectors.dtype)
-    output = kernels.read(vectors.contiguous(), offset.contiguous(), states, heads)
-    kept = _filled(made[0], rows.numel()) if made else states.new_empty(0, sum(heads))
-    return output.view(*rows, output.shape[1]), states.view(*rows, len(heads)), finals, kept
+def forward_eval(call: NfsmCall) -> tuple[Tensor, Tensor]:
+    """(output: rows m, final states: B r) of the arg max tables; without a gradient."""
+    output, finals = _eval_op(*call)
+    return output, finals
 
 
-track = torch.library.custom_op("detent::track", _track, mutates_args=())
+# -- the two forward passes
 
 
-def _filled(tables: Tensor, rows: int) -> Tensor:
-    """Tables with as many rows as the input, whatever was padding: a shape that is known beforehand."""
-    return tables if len(tables) == rows else torch.nn.functional.pad(tables, (0, 0, 0, rows - len(tables)))
+def _forward(*flat: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """(output, finals as one-hot rows, then what backward needs: states, tables or none if chunked, vectors)."""
+    call = NfsmCall(*flat)
+    ops, heads = kernels(call.backend), call.heads
+    layout, source, noise = call.layout(), call.source(ops), call.noise()
+    rows, device = call.rows, call.input.device
+    states = torch.zeros(rows.numel(), len(heads), dtype=cell_dtype(heads), device=device)
+    at = layout.starts.to(device)
+    kept = states.new_empty(0, sum(heads))
+    for window in windows(layout.segments, call.chunk):
+        tables = ops.tables(source, window, heads, noise)
+        at = ops.trajectories(tables, window, at, states, heads)
+        if call.chunk == 0:
+            kept = _padded_to(tables, rows.numel())
+    vectors = ops.project_values(call.values.contiguous(), call.out_weight.contiguous(), heads).contiguous()
+    output = ops.read_out(vectors, call.out_bias.contiguous(), states, heads)
+    finals = one_hot(layout.final_states(at), heads, vectors.dtype)
+    return output.view(*rows, output.shape[1]), finals, states, kept, vectors
 
 
-@track.register_fake
-def _(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    input, _, _, vectors, _, _, index, start, _, _, _, _, heads, _, _, _, _, chunk = arguments
-    rows = input.shape[:-1] if index is None else index.shape
-    cells = cell_dtype(heads)
-    count = 0 if chunk else rows.numel()
+def _forward_fake(*flat: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    call = NfsmCall(*flat)
+    rows, like, cells = call.rows, call.values, cell_dtype(call.heads)
+    indices, width = sum(call.heads), call.out_weight.shape[0]
     return (
-        vectors.new_empty(*rows, vectors.shape[1]),
-        vectors.new_empty(*rows, len(heads), dtype=cells),
-        vectors.new_empty(start.shape[0], sum(heads)),
-        vectors.new_empty(count, sum(heads), dtype=cells),
+        like.new_empty(*rows, width),
+        like.new_empty(call.start.shape[0], indices),
+        like.new_empty(rows.numel(), len(call.heads), dtype=cells),
+        like.new_empty(0 if call.chunk else rows.numel(), indices, dtype=cells),
+        like.new_empty(indices, width),
     )
 
 
-def _gradients(
-    output_gradient: Tensor, finals_gradient: Tensor, input: Tensor, weight: Tensor, bias: Tensor, vectors: Tensor,
-    index: Tensor | None, start: Tensor, lengths: Tensor | None, boundaries: Tensor | None, resets: Tensor | None,
-    seed: Tensor, states: Tensor, tables: Tensor, heads: Sequence[int], home: Sequence[int], temperature: float,
-    noisy: bool, backend: str, chunk: int, of_input: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """Gradients of (input or nothing, weight, bias, vectors, offset, carry)."""
-    kernels = stages(backend)
-    layout = _layout(input, index, start, heads, lengths, boundaries, resets, home, trusted=True)
-    source = _source(kernels, input, weight, bias, index)
-    noise = Noise(int(seed), temperature) if noisy else None
-    states, gradient = _flat(states), _flat(output_gradient)
-    device = input.device
+def _evaluate(*flat: Any) -> tuple[Tensor, Tensor]:
+    call = NfsmCall(*flat)
+    ops, heads = kernels(call.backend), call.heads
+    layout, rows, device = call.layout(), call.rows, call.input.device
+    source = LogitSource(_flat(call.input), call.weight.contiguous(), call.bias.contiguous())
+    at = layout.starts.to(device)
+    if call.row_index is None:
+        states = torch.zeros(rows.numel(), len(heads), dtype=torch.int64, device=device)
+        for window in windows(layout.segments, call.chunk):
+            at = ops.argmax_trajectories(source, window, at, states, heads)
+    else:  # one table per distinct row
+        tables = ops.tables(source, batch_segments(1, len(source.input)), heads, None)
+        states = torch.zeros(rows.numel(), len(heads), dtype=cell_dtype(heads), device=device)
+        at = ops.trajectories(tables, layout.segments, at, states, heads, call.flat_index())
+    vectors = ops.project_values(call.values.contiguous(), call.out_weight.contiguous(), heads)
+    output = ops.read_out(vectors, call.out_bias.contiguous(), states, heads)
+    return output.view(*rows, output.shape[1]), layout.final_states(at)
 
-    lasts = layout.of_finals(finals_gradient)
-    held, owner = (part.to(device) for part in layout.held_rows)
-    if len(held):
-        lasts = lasts.index_add(0, owner, gradient[held] @ vectors.T)
 
-    width = source.input.shape[-1]
-    summed: tuple[Tensor | None, Tensor | None, Tensor]
-    if index is None:
-        pulled = kernels.zeros(gradient, len(source.input), width) if of_input else None
-        summed = pulled, kernels.zeros(gradient, *weight.shape), kernels.zeros(gradient, *bias.shape)
+def _evaluate_fake(*flat: Any) -> tuple[Tensor, Tensor]:
+    call = NfsmCall(*flat)
+    output = call.values.new_empty(*call.rows, call.out_weight.shape[0])
+    return output, call.start.new_empty(call.start.shape[0], len(call.heads), dtype=torch.int64)
+
+
+# -- the backward pass
+
+Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
+
+
+def _backward(
+    output_grad: Tensor, finals_grad: Tensor, states: Tensor, tables: Tensor, vectors: Tensor, wants_input: bool,
+    *flat: Any,
+) -> Gradients:  # fmt: skip
+    """Gradients of the first fields of the call; that of the input is empty unless `wants_input`."""
+    call = NfsmCall(*flat)
+    ops, heads = kernels(call.backend), call.heads
+    layout, source, noise = call.layout(checked=True), call.source(ops), call.noise()
+    grad, device = _flat(output_grad), call.input.device
+
+    lasts = layout.final_states_backward(finals_grad)
+    padding, owner = (part.to(device) for part in layout.padding_rows)
+    if len(padding):
+        lasts = lasts.index_add(0, owner, grad[padding] @ vectors.T)
+
+    sums: LogitGradients
+    if call.row_index is None:
+        input_sum = ops.zeros(grad, *source.input.shape) if wants_input else None
+        sums = input_sum, ops.zeros(grad, *source.weight.shape), ops.zeros(grad, *source.bias.shape)
     else:
-        summed = None, None, kernels.zeros(gradient, len(source.input), len(weight))
+        sums = None, None, ops.zeros(grad, len(source.input), len(source.weight))
 
-    for window in reversed(list(windows(layout.segments, chunk))):
-        gains = kernels.gains(gradient, vectors, window)
+    for window in reversed(list(windows(layout.segments, call.chunk))):
+        lam = ops.index_gains(grad, vectors, window)
         starts = _window_starts(layout, window, states, device)
-        made = tables if chunk == 0 else kernels.tables(source, window, heads, noise)
-        lasts = kernels.weigh(made, gains, lasts, window, heads)
-        kernels.surrogate(source, window, starts, states, gains, heads, noise, temperature, summed)
+        window_tables = tables if call.chunk == 0 else ops.tables(source, window, heads, noise)
+        lasts = ops.adjoint_scan_(window_tables, lam, lasts, window, heads)
+        ops.surrogate_backward_(source, window, starts, states, lam, heads, noise, call.temperature, sums)
 
-    of_vectors = kernels.collect(gradient, states, heads)
-    if index is None:
-        of_rows, of_weight, of_bias = summed
-        assert of_weight is not None
-        pulled_back = of_rows.view_as(input) if of_rows is not None else gradient.new_empty(0)
+    grad_input = grad.new_empty(0)
+    if call.row_index is None:
+        grad_rows, grad_weight, grad_bias = sums
+        assert grad_weight is not None
+        if grad_rows is not None:
+            grad_input = grad_rows.view_as(call.input)
     else:
-        of_logits = summed[2]
-        pulled_back = (of_logits @ source.weight).view_as(input) if of_input else gradient.new_empty(0)
-        of_weight, of_bias = of_logits.T @ source.input, of_logits.sum(0)
-    # every row read one index of the first head: what those collected is the sum over all rows
-    return pulled_back, of_weight, of_bias, of_vectors, of_vectors[: heads[0]].sum(0), layout.of_starts(lasts)
+        grad_logits = sums[2]
+        grad_weight, grad_bias = grad_logits.T @ source.input, grad_logits.sum(0)
+        if wants_input:
+            grad_input = (grad_logits @ source.weight).view_as(call.input)
+    vectors_grad = ops.read_out_backward(grad, states, heads)
+    # every row reads exactly one index of the first head, so their vectors' gradients add up to that of the bias
+    grad_out_bias = vectors_grad[: heads[0]].sum(0)
+    grad_values, grad_out_weight = ops.project_values_backward(
+        vectors_grad, call.values.contiguous(), call.out_weight.contiguous(), heads
+    )
+    carry_grad = layout.starts_backward(lasts)
+    return grad_input, grad_weight, grad_bias, grad_values, grad_out_weight, grad_out_bias, carry_grad
 
 
-track_backward = torch.library.custom_op("detent::track_backward", _gradients, mutates_args=())
+def _backward_fake(
+    output_grad: Tensor, finals_grad: Tensor, states: Tensor, tables: Tensor, vectors: Tensor, wants_input: bool,
+    *flat: Any,
+) -> Gradients:  # fmt: skip
+    call = NfsmCall(*flat)
+    grad_input = call.input.new_empty(call.input.shape if wants_input else (0,))
+    weight, bias, values, out_weight, out_bias = (part.new_empty(part.shape) for part in call[1:6])
+    carry = call.values.new_empty(call.start.shape[0], sum(call.heads))
+    return grad_input, weight, bias, values, out_weight, out_bias, carry
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    ctx.set_materialize_grads(True)
+    ctx.mark_non_differentiable(*output[2:])
+    ctx.save_for_backward(*output[2:], *inputs[:_TENSORS])
+    ctx.options, ctx.has_carry = inputs[_TENSORS:], NfsmCall(*inputs).carry is not None
+
+
+def _backward_by(function: Callable[..., Gradients]) -> Callable[..., tuple[Tensor | None, ...]]:
+    def backward(ctx: Any, output_grad: Tensor, finals_grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+        states, tables, vectors, *tensors = ctx.saved_tensors
+        wants_input = ctx.needs_input_grad[0]
+        with torch.autocast(output_grad.device.type, enabled=False):
+            grads: list[Tensor | None] = list(
+                function(
+                    output_grad.contiguous(), finals_grad, states, tables, vectors, wants_input, *tensors, *ctx.options
+                )
+            )
+        grads[0] = grads[0] if wants_input else None
+        grads[-1] = grads[-1] if ctx.has_carry else None
+        return *grads, *[None] * (len(NfsmCall._fields) - _GRADIENTS)
+
+    return backward
 
 
 def _window_starts(layout: Layout, window: Tensor, states: Tensor, device: torch.device) -> Tensor:
-    """The states in which the rows of a window begin: a segment's own start, or what the row before left."""
+    """G r: the states before the first rows of a window: a segment's own start, or the state after the row before."""
     starts = layout.starts.to(device)
-    if window is layout.segments:
+    if window is layout.segments or not len(states):
         return starts
-    later = (window[:, 0] > layout.segments[:, 0]).to(device)
-    before = (window[:, 0] - 1).clamp(0, max(len(states) - 1, 0)).to(device)
-    return torch.where(later[:, None], states[before].long(), starts) if len(states) else starts
+    continues = (window[:, 0] > layout.segments[:, 0]).to(device)
+    before = (window[:, 0] - 1).clamp(0, len(states) - 1).to(device)
+    return torch.where(continues[:, None], states[before].long(), starts)
 
 
-@track_backward.register_fake
-def _(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    _, _, input, weight, bias, vectors, _, start, *_, heads, _, _, _, _, _, of_input = arguments
-    return (
-        torch.empty_like(input, memory_format=torch.contiguous_format) if of_input else input.new_empty(0),
-        weight.new_empty(weight.shape),
-        bias.new_empty(bias.shape),
-        vectors.new_empty(vectors.shape),
-        vectors.new_empty(vectors.shape[1]),
-        vectors.new_empty(start.shape[0], sum(heads)),
-    )
+def _flat(tensor: Tensor) -> Tensor:
+    """... m -> rows m, contiguous."""
+    return tensor.reshape(tensor.shape[:-1].numel(), tensor.shape[-1]).contiguous()
 
 
-def _keep(ctx: Any, inputs: Any, output: Any) -> None:
-    (input, weight, bias, vectors, _, carry, index, start, lengths, boundaries, resets, seed, *settings) = inputs
-    _, states, _, tables = output
-    ctx.set_materialize_grads(True)
-    ctx.mark_non_differentiable(states, tables)
-    ctx.save_for_backward(input, weight, bias, vectors, index, start, lengths, boundaries, resets, seed, states, tables)
-    ctx.settings, ctx.carries = settings, carry is not None
+def _padded_to(tables: Tensor, rows: int) -> Tensor:
+    """Tables with as many rows as the input, padding included: a shape that is known without looking at lengths."""
+    return tables if len(tables) == rows else torch.nn.functional.pad(tables, (0, 0, 0, rows - len(tables)))
 
 
-def _pull_back(gradients: Any, ctx: Any, output_gradient: Tensor, finals_gradient: Tensor) -> tuple[Any, ...]:
-    with torch.autocast(output_gradient.device.type, enabled=False):
-        input, weight, bias, vectors, offset, carry = gradients(
-            output_gradient.contiguous(), finals_gradient, *ctx.saved_tensors, *ctx.settings, ctx.needs_input_grad[0]
-        )
-    nothing = (None,) * 12
-    of_input, of_carry = input if ctx.needs_input_grad[0] else None, carry if ctx.carries else None
-    return of_input, weight, bias, vectors, offset, of_carry, *nothing
+# -- registration: operators for tracing (compile, export, dispatch modes), and a cheaper autograd function for eager
 
 
-def _backward(ctx: Any, output: Tensor, _states: Tensor, finals: Tensor, _tables: Tensor) -> tuple[Any, ...]:
-    return _pull_back(track_backward, ctx, output, finals)
+def _op(name: str, function: Callable[..., Any], fake: Callable[..., Any], schema: str) -> Any:
+    op = torch.library.custom_op(f"detent::{name}", function, mutates_args=(), schema=schema)
+    op.register_fake(fake)
+    return op
 
 
-track.register_autograd(_backward, setup_context=_keep)
+def _autograd_function(
+    function: Callable[..., Any], setup: Callable[..., None] | None = None, backward: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    class Function(torch.autograd.Function):
+        # PyTorch inspects the signature of `forward` in every call: a short one is faster
+        forward = staticmethod(lambda *arguments: function(*arguments))
+        setup_context = staticmethod(setup or (lambda ctx, inputs, output: None))
+
+    if backward is not None:
+        Function.backward = staticmethod(backward)  # type: ignore[method-assign]
+    return Function.apply
 
 
-_pulled = plainly(_gradients)
-_tracked = plainly(
-    _track, _keep, lambda ctx, output, _states, finals, _tables: _pull_back(_pulled, ctx, output, finals)
-)
+def _is_traced() -> bool:
+    """Whether calls are recorded: by torch.compile, torch.export or a dispatch mode."""
+    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
 
 
-def sampled(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`track`, by the shorter way when nobody traces."""
-    return (track if traced() else _tracked)(*arguments)
-
-
-@torch.library.custom_op("detent::follow", mutates_args=())
-def follow(
-    input: Tensor, weight: Tensor, bias: Tensor, values: Tensor, projection: Tensor, offset: Tensor,
-    index: Tensor | None, start: Tensor, lengths: Tensor | None, boundaries: Tensor | None, resets: Tensor | None,
-    heads: Sequence[int], home: Sequence[int], backend: str, chunk: int,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Evaluation, without noise or gradient: (output: rows m, states: rows r, last states: B r)."""
-    kernels = stages(backend)
-    layout = _layout(input, index, start, heads, lengths, boundaries, resets, home)
-    rows = input.shape[:-1] if index is None else index.shape
-    at = layout.starts.to(input.device)
-    if index is None:
-        source = Source(_flat(input), weight.contiguous(), bias.contiguous())
-        states = torch.zeros(rows.numel(), len(heads), dtype=torch.int64, device=input.device)
-        for window in windows(layout.segments, chunk):
-            at = kernels.follow(source, window, at, states, heads)
-    else:
-        distinct = Source(_flat(input), weight.contiguous(), bias.contiguous())
-        tables = kernels.tables(distinct, of_batch(1, len(distinct.input)), heads, None)
-        states = torch.zeros(rows.numel(), len(heads), dtype=cell_dtype(heads), device=input.device)
-        at = kernels.track(tables, layout.segments, at, states, heads, _checked(index, len(distinct.input)))
-    vectors = kernels.fold(values.contiguous(), projection.contiguous(), heads)
-    output = kernels.read(vectors, offset.contiguous(), states, heads)
-    last = layout.finals(at)
-    return output.view(*rows, output.shape[1]), states.long().view(*rows, len(heads)), last
-
-
-@follow.register_fake
-def _(*arguments: Any) -> tuple[Tensor, Tensor, Tensor]:
-    input, _, _, values, projection, _, index, start, _, _, _, heads, *_ = arguments
-    rows = input.shape[:-1] if index is None else index.shape
-    return (
-        values.new_empty(*rows, projection.shape[0]),
-        values.new_empty(*rows, len(heads), dtype=torch.int64),
-        values.new_empty(start.shape[0], len(heads), dtype=torch.int64),
-    )
+_FIVE, _SEVEN = (f"({', '.join(['Tensor'] * count)})" for count in (5, 7))
+_SAVED = "Tensor output_grad, Tensor finals_grad, Tensor states, Tensor tables, Tensor vectors, bool wants_input"
+_forward_op = _op("nfsm_forward", _forward, _forward_fake, f"({_ARGUMENTS}) -> {_FIVE}")
+_backward_op = _op("nfsm_backward", _backward, _backward_fake, f"({_SAVED}, {_ARGUMENTS}) -> {_SEVEN}")
+_eval_op = _op("nfsm_eval", _evaluate, _evaluate_fake, f"({_ARGUMENTS}) -> (Tensor, Tensor)")
+_forward_op.register_autograd(_backward_by(_backward_op), setup_context=_setup_context)
+_forward_eager = _autograd_function(_forward, _setup_context, _backward_by(_autograd_function(_backward)))

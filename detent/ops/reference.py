@@ -1,4 +1,4 @@
-"""The definitions: loops over time, short and obvious. Every other backend is measured against these.
+"""The backend `reference`: loops over time that define the results. Every other backend is compared with it.
 
 B  batch     L  length     r  heads     S  the sum of their indices
 """
@@ -21,12 +21,12 @@ def prefix(tables: Tensor, heads: Sequence[int]) -> Tensor:
     return composites
 
 
-def run(tables: Tensor, start: Tensor, heads: Sequence[int]) -> Tensor:
+def run(tables: Tensor, initial_state: Tensor, heads: Sequence[int]) -> Tensor:
     """B L S, B r -> B L r: the index of every head after every step."""
     B, L, _ = tables.shape
     states = torch.empty(B, L, len(heads), dtype=tables.dtype, device=tables.device)
     offset = torch.tensor(offsets(tuple(heads)), device=tables.device)
-    state = start.long()
+    state = initial_state.long()
     for t in range(L):
         states[:, t] = tables[:, t].gather(-1, state + offset)
         state = states[:, t].long()
@@ -34,14 +34,14 @@ def run(tables: Tensor, start: Tensor, heads: Sequence[int]) -> Tensor:
 
 
 def adjoint(tables: Tensor, gains: Tensor, last: Tensor, heads: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """What being at index k is worth: lambda_t(k) = gains_t(k) + lambda_{t+1}(table_{t+1}(k)).
+    """The derivative of the loss by being at index k: lambda_t(k) = gains_t(k) + lambda_{t+1}(table_{t+1}(k)).
 
     gains: B L S, last: B S (lambda after the end) -> lambda: B L S, and lambda before the first step: B S.
     """
     owner = owners(heads, tables.device)
-    worth = torch.empty_like(gains)
+    lam = torch.empty_like(gains)
     ahead = last
     for t in reversed(range(tables.shape[1])):
-        worth[:, t] = gains[:, t] + ahead
-        ahead = worth[:, t].gather(-1, tables[:, t].long() + owner)
-    return worth, ahead
+        lam[:, t] = gains[:, t] + ahead
+        ahead = lam[:, t].gather(-1, tables[:, t].long() + owner)
+    return lam, ahead

@@ -23,10 +23,10 @@ from detent.nn.losses import (
     spread_penalty,
     tracking_loss,
 )
-from detent.ops.interface import stages
-from detent.ops.segments import Noise, Source, of_lengths, rows_of
+from detent.ops.interface import kernels
+from detent.ops.segments import LogitSource, Noise, padded_segments, rows_of
 from detent.ops.tables import cell_dtype
-from detent.ops.torch_kernels import fold
+from detent.ops.torch_kernels import project_values
 from detent.train.settings import Settings
 from detent.train.shared_rows import SharedRows, countable
 
@@ -75,10 +75,10 @@ class Walk:
 
 
 def walk(
-    block: NFSM, source: Source, rows: SharedRows, wanted: Tensor, *, noise: Noise | None, reach: int
+    block: NFSM, source: LogitSource, rows: SharedRows, wanted: Tensor, *, noise: Noise | None, reach: int
 ) -> Walk:  # fmt: skip
     """Follow words of equal length; `source` says what stands at which position, `wanted` (B L) the right labels."""
-    kernels, heads = stages(block.backend), block.heads
+    ops, heads = kernels(block.backend), block.heads
     assert source.index is not None
     B, L = wanted.shape
     starts = torch.tensor(block.config.initial_state).expand(B, -1).contiguous()
@@ -90,8 +90,8 @@ def walk(
     while begin < L and len(going):
         end = min(L, begin + width)
         segments = _window(going, begin, end, L)
-        made = kernels.tables(source, segments, heads, noise)
-        at[going] = kernels.track(made, segments, at[going], states, heads)
+        made = ops.tables(source, segments, heads, noise)
+        at[going] = ops.trajectories(made, segments, at[going], states, heads)
         here = rows_of(segments)
         tables[here] = made
         row[here] = rows.find(source.index[here], states[here], wanted.view(-1)[here])
@@ -137,7 +137,7 @@ class Step:
         read, _ = model.layers[0].block_input(self.encoded)  # type: ignore[operator]
         self.read = block.logit_input(read)
         self.index = (tokens * variants + masks).view(-1)
-        self.vectors = fold(block.values, block.out_proj.weight, block.heads)
+        self.vectors = project_values(block.values, block.out_proj.weight, block.heads)
         self.rows = SharedRows(model, block, self.encoded, self.vectors)
 
     def walk(self, seed: int | None, beyond: int) -> Walk:
@@ -153,7 +153,7 @@ class Step:
             walk.first, self.labels, self.model.labels, rate=self.settings.mask_rate, balance=self.settings.balance,
             dtype=self.encoded.dtype,
         )  # fmt: skip
-        segments = of_lengths(walk.kept, L)
+        segments = padded_segments(walk.kept, L)
         here = rows_of(segments)
         row, weight = walk.row.view(-1)[here], weights.view(-1)[here]
         of_row = torch.zeros_like(self.rows.surprise).index_add_(0, row, weight)
@@ -174,17 +174,17 @@ class Step:
         torch.autograd.backward(roots, found)
         return float((of_row * self.rows.surprise).sum() + penalty.detach())
 
-    def _source(self) -> Source:
-        kernels = stages(self.block.backend)
+    def _source(self) -> LogitSource:
+        ops = kernels(self.block.backend)
         read, weight, bias = self.read.detach().contiguous(), self.block.weight.detach(), self.block.bias.detach()
-        return Source(read, weight, bias, self.index, kernels.logits(read, weight, bias))
+        return LogitSource(read, weight, bias, self.index, ops.logits(read, weight, bias))
 
     def _used_columns(self, walk: Walk, segments: Tensor, tables: Tensor, gains: Tensor) -> Tensor:
         """The gradient of the logits of the distinct rows, from what being at each index is worth."""
-        kernels, heads = stages(self.block.backend), self.block.heads
+        ops, heads = kernels(self.block.backend), self.block.heads
         of_theta = gains.new_zeros(len(self.read), len(self.block.weight))
-        kernels.weigh(tables.contiguous(), gains, gains.new_zeros(len(segments), sum(heads)), segments, heads)
-        kernels.surrogate(
+        ops.adjoint_scan_(tables.contiguous(), gains, gains.new_zeros(len(segments), sum(heads)), segments, heads)
+        ops.surrogate_backward_(
             self.source, segments, walk.starts, walk.states, gains, heads, self.noise, self.block.config.temperature,
             (None, None, of_theta),
         )  # fmt: skip

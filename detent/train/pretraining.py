@@ -19,7 +19,7 @@ from detent._types import MISSING, Ints
 from detent.nn import NFSM, Backbone
 from detent.nn.init import truncated_
 from detent.ops.tables import entry_offsets, offsets
-from detent.ops.torch_kernels import fold
+from detent.ops.torch_kernels import project_values
 from detent.tasks import Batch
 from detent.train.state_codes import Codes
 
@@ -113,7 +113,7 @@ class Anchor(nn.Module):
 
     def _features(self, encoded: Tensor, symbol: Tensor, code: Tensor) -> Tensor:
         """What the read-out reads after this symbol, with the heads at these indices."""
-        vectors = fold(self.block.values, self.block.out_proj.weight, self.codes.heads)
+        vectors = project_values(self.block.values, self.block.out_proj.weight, self.codes.heads)
         said = self.block.out_proj.bias + vectors[code + torch.tensor(offsets(self.codes.heads))].sum(dim=1)
         return self.model.decode(self.model.layers[0].feed_forward(encoded[symbol] + said))  # type: ignore[operator]
 

@@ -22,7 +22,7 @@ from detent.nn import NFSM, Backbone
 from detent.nn.backbone import BackboneLayer
 from detent.nn.init import truncated_
 from detent.ops.tables import entry_offsets, offsets
-from detent.ops.torch_kernels import fold
+from detent.ops.torch_kernels import project_values
 from detent.tasks import Task
 from detent.tasks.free_order_stories import free_order_grammar
 from detent.tasks.grammar import random_prefixes
@@ -152,7 +152,7 @@ def _read(layer: BackboneLayer, stream: Tensor, windows: Ints) -> Tensor:
 def _above(layer: BackboneLayer, stream: Tensor, rows: Ints) -> Tensor:
     """The residual stream above a layer: rows of (what it read, the indices it has moved to)."""
     block, read = _block(layer), torch.from_numpy(rows)
-    vectors = fold(block.values, block.out_proj.weight, block.heads)
+    vectors = project_values(block.values, block.out_proj.weight, block.heads)
     said = block.out_proj.bias + vectors[read[:, 1:] + torch.tensor(offsets(block.heads))].sum(dim=1)
     return layer.feed_forward(stream[read[:, 0]] + said)
 

@@ -271,11 +271,11 @@ def test_refusals(name: str) -> None:
         layer(x, layer.initial_state(2).float())
     with pytest.raises(InvalidInput, match=rf"of shape \({shape[0]}, {shape[1]}"):
         layer(x, layer.initial_state(3))
-    with pytest.raises(InvalidInput, match=r"lengths\[1\] is 10; every length lies between 0 and 9"):
+    with pytest.raises(InvalidInput, match=r"lengths\[1\] is 10; every length must be between 0 and 9"):
         layer(x, lengths=torch.tensor([3, 10]))
     with pytest.raises(InvalidInput, match=r"index\[0, 1\] is 7, but there are 2 distinct rows \(0..1\)"):
         layer((x[0, :2], torch.tensor([[0, 7]])))
-    with pytest.raises(InvalidInput, match=r"cu_seqlens runs from 0 to the number of rows, 9; got ends \(0, 8\)"):
+    with pytest.raises(InvalidInput, match=r"cu_seqlens must run from 0 to the number of rows, 9; got ends \(0, 8\)"):
         layer(x[0], cu_seqlens=torch.tensor([0, 8]))
     with pytest.raises(InvalidInput, match=r"a step takes one row per sequence.*\(B, 6\)"):
         layer.step(x)

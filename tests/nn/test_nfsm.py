@@ -245,7 +245,7 @@ def test_logits_that_are_no_numbers_are_refused(backend, training, value, genera
     x = torch.randn(2, 40, 20, generator=generator)
     x[1, 17, 3] = value
     with (
-        pytest.raises(InvalidInput, match="row 57 of the input gives logits that are NaN or infinite"),
+        pytest.raises(InvalidInput, match="row 57 of the input gives NaN or infinite logits"),
         torch.no_grad(),
     ):
         layer(x)
@@ -274,17 +274,17 @@ GOOD = torch.zeros(2, 5, 20)
         (torch.zeros(2, 5, 19), {}, r"width 20 in its last dimension; got shape \(2, 5, 19\)"),
         (torch.zeros(5, 20), {}, r"has shape \(B, L, 20\); got \(5, 20\)"),
         (torch.zeros(2, 5, 20, dtype=torch.int64), {}, "embed tokens first"),
-        (GOOD, {"state": torch.zeros(2, 2, dtype=torch.int64)}, r"wanted shape \(2, 3\)"),
+        (GOOD, {"state": torch.zeros(2, 2, dtype=torch.int64)}, r"expected shape \(2, 3\)"),
         (GOOD, {"state": torch.full((2, 3), 2)}, "head 2 is 2, but that head has 2 indices"),
         (GOOD, {"state": torch.full((2, 3), -1)}, "head 0 is -1"),
         (GOOD, {"state": torch.zeros(2, 3)}, r"or one-hot rows of shape \(2, 12\)"),
-        (GOOD, {"lengths": torch.tensor([1, 6])}, r"lengths\[1\] is 6; every length lies between 0 and 5"),
+        (GOOD, {"lengths": torch.tensor([1, 6])}, r"lengths\[1\] is 6; every length must be between 0 and 5"),
         (GOOD, {"lengths": torch.tensor([1])}, r"lengths are integers of shape \(2,\)"),
         (GOOD, {"lengths": torch.tensor([1.0, 2.0])}, "lengths are integers"),
         (GOOD, {"resets": torch.zeros(2, 5)}, r"resets are booleans of shape \(2, 5\)"),
         (GOOD, {"cu_seqlens": torch.tensor([0, 5])}, r"has shape \(N, 20\) with cu_seqlens"),
-        (torch.zeros(5, 20), {"cu_seqlens": torch.tensor([0, 4])}, "runs from 0 to the number of rows, 5"),
-        (torch.zeros(5, 20), {"cu_seqlens": torch.tensor([0, 4, 3, 5])}, "never decreases; it does at position 2"),
+        (torch.zeros(5, 20), {"cu_seqlens": torch.tensor([0, 4])}, "must run from 0 to the number of rows, 5"),
+        (torch.zeros(5, 20), {"cu_seqlens": torch.tensor([0, 4, 3, 5])}, "must not decrease; it does at position 2"),
         (torch.zeros(5, 20), {"cu_seqlens": torch.tensor([0, 5]), "lengths": torch.tensor([5])}, "give one of the two"),
         ((torch.zeros(4, 20), torch.zeros(2, 5)), {}, "the index holds integers"),
         ((torch.zeros(4, 20), torch.full((2, 5), 4)), {}, r"index\[0, 0\] is 4, but there are 4 distinct rows"),
@@ -300,9 +300,9 @@ def test_wrong_calls_are_named(x, more, sentence, training):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"heads": ()}, "heads are one or more sizes"),
+        ({"heads": ()}, "heads must be one or more sizes"),
         ({"heads": (3, 0)}, r"got \(3, 0\)"),
-        ({"heads": (40000,)}, "between 1 and 32768"),
+        ({"heads": (40000,)}, "from 1 to 32768"),
         ({"width": 0}, "width must be at least 1; got 0"),
         ({"temperature": 0.0}, "temperature must be positive and finite; got 0.0"),
         ({"temperature": -1.0}, "temperature must be positive"),
@@ -311,11 +311,60 @@ def test_wrong_calls_are_named(x, more, sentence, training):
         ({"initial_state": (0,)}, "initial_state has one index per head"),
         ({"initial_state": (0, 5)}, "initial_state has one index per head"),
         ({"chunk": -1}, "chunk must be 0"),
+        ({"heads": 4}, r"pass heads=\(4,\) for one head of 4 indices, or heads=\(12,\) \* 4 for 4 heads"),
+        ({"remember": float("inf")}, "remember must be finite; got inf"),
     ],
 )
 def test_wrong_settings_are_named(settings, sentence):
     with pytest.raises(InvalidConfig, match=sentence):
         NFSM(**{"width": 8, "heads": (3, 2), **settings})
+
+
+def test_heads_are_sixteen_of_twelve_by_default():
+    layer = NFSM(width=128)
+    assert layer.heads == (12,) * 16
+    assert layer.value_width == 8
+    assert layer(torch.zeros(1, 3, 128))[0].shape == (1, 3, 128)
+
+
+def test_remember_is_the_initial_bias_of_staying(generator):
+    plain, remembering = (
+        NFSM(8, (4, 1, 3), remember=value, generator=torch.Generator().manual_seed(1)) for value in (0.0, 2.5)
+    )
+    assert not plain.bias.any()
+    for d, bias in zip((4, 1, 3), remembering.bias.split([16, 1, 9]), strict=True):
+        assert torch.equal(bias.view(d, d), 2.5 * torch.eye(d))
+    for name, parameter in plain.named_parameters():
+        assert name == "bias" or torch.equal(parameter, remembering.get_parameter(name))
+    x = torch.randn(2, 50, 8, generator=generator)
+    holding = NFSM(8, (4, 1, 3), remember=1e3, initial_state=(3, 0, 2)).eval()
+    assert torch.equal(holding(x)[1], torch.tensor([[3, 0, 2]] * 2))
+
+
+@pytest.mark.parametrize("more", [{}, {"chunk": 7}, {"dictionary": 3}], ids=str)
+@pytest.mark.parametrize("backend", backends_under_test())
+def test_without_noise_training_is_evaluation_bit_for_bit(backend, more, generator):
+    layer = layer_of(backend, noise=False, **more)
+    other = layer_of(backend, **more).eval()
+    other.load_state_dict(layer.state_dict())
+    x = torch.randn(3, 40, 20, generator=generator)
+    lengths, resets = torch.tensor([40, 7, 0]), torch.rand(3, 40, generator=generator) < 0.1
+    with torch.no_grad():
+        wanted = other(x, lengths=lengths, resets=resets)
+        for one, two in zip(layer(x, lengths=lengths, resets=resets), wanted, strict=True):
+            assert torch.equal(one, two)
+    grads = []
+    for each in (layer.train(), other):
+        before = torch.get_rng_state()
+        y, state = each(x, lengths=lengths, resets=resets)
+        assert torch.equal(torch.get_rng_state(), before), "a pass without noise draws no seed"
+        assert torch.equal(y, wanted[0])
+        assert torch.equal(state, wanted[1])
+        grads.append(torch.autograd.grad(y.square().sum(), list(each.parameters())))
+    for one, two in zip(*grads, strict=True):
+        assert torch.equal(one, two)
+    noisy = layer_of(backend, **more)
+    assert not torch.equal(noisy(x, seed=1)[0], wanted[0])
 
 
 def test_a_missing_backend_says_why_and_what_to_do(monkeypatch):

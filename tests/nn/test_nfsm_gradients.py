@@ -20,7 +20,7 @@ SHAPES = {
     "a single index": {"width": 5, "heads": (1, 2)},
     "wide": {"width": 33, "heads": (19,)},
     "dictionary": {"width": 12, "heads": (4, 3), "dictionary": 5},
-    "own start": {"width": 8, "heads": (4, 3), "start": (2, 1)},
+    "own initial state": {"width": 8, "heads": (4, 3), "initial_state": (2, 1)},
     "cold": {"width": 8, "heads": (4,), "temperature": 0.1},
 }
 
@@ -43,7 +43,7 @@ def check(layer, x, start, seed, generator, **where):
     y, last = layer(x, start, seed=seed, carry_gradient=True, **where)
     found = gradients(layer, y, last, x, start, generator)
     generator.set_state(seeds)
-    wanted_y, wanted_last = run_one_hot(layer, x, start, seed, noisy=layer.training, **where)
+    wanted_y, wanted_last = run_one_hot(layer, x, start, seed, noisy=layer.training and layer.config.noise, **where)
     wanted = gradients(layer, wanted_y, wanted_last, x, start, generator)
     torch.testing.assert_close(y, wanted_y, **TOLERANCE)
     assert torch.equal(last, wanted_last)
@@ -81,7 +81,7 @@ def test_chunks_change_nothing(chunk, backend, generator):
 @pytest.mark.parametrize("chunk", [0, 4])
 @pytest.mark.parametrize("backend", backends_under_test())
 def test_padding_and_resets(backend, chunk, generator):
-    layer = build("own start", backend, generator, chunk=chunk)
+    layer = build("own initial state", backend, generator, chunk=chunk)
     x, start = inputs(layer, 4, 13, generator)
     lengths = torch.tensor([13, 0, 1, 8])
     resets = torch.rand(4, 13, generator=generator) < 0.25
@@ -89,6 +89,14 @@ def test_padding_and_resets(backend, chunk, generator):
     check(layer, x, start, 5, generator, lengths=lengths)
     check(layer, x, start, 5, generator, resets=resets)
     check(layer, x, start, 5, generator, lengths=lengths, resets=resets)
+
+
+@pytest.mark.parametrize("backend", backends_under_test())
+def test_without_noise_in_training_every_gradient_is_autograds(backend, generator):
+    layer = build("three heads", backend, generator, noise=False)
+    x, start = inputs(layer, 3, 17, generator)
+    assert layer.training
+    check(layer, x, start, 7, generator)
 
 
 @pytest.mark.parametrize("backend", backends_under_test())
@@ -156,13 +164,13 @@ def test_a_wrong_gradient_is_noticed(generator, monkeypatch):
     """The oracle barks: an estimator that divides by the temperature twice does not pass."""
     from detent.ops import cpu
 
-    honest = cpu.surrogate
+    honest = cpu.surrogate_backward_
 
-    def dishonest(source, segments, starts, states, worth, heads, noise, temperature, gradients):
-        worth.mul_(1 / temperature)
-        honest(source, segments, starts, states, worth, heads, noise, temperature, gradients)
+    def dishonest(source, segments, starts, states, lam, heads, noise, temperature, gradients):
+        lam.mul_(1 / temperature)
+        honest(source, segments, starts, states, lam, heads, noise, temperature, gradients)
 
-    monkeypatch.setattr(cpu, "surrogate", dishonest)
+    monkeypatch.setattr(cpu, "surrogate_backward_", dishonest)
     layer = build("three heads", "cpu", generator)
     with pytest.raises(AssertionError):
         check(layer, *inputs(layer, 2, 9, generator), seed=11, generator=generator)

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from detent.nn import NFSM
-from detent.ops import nfsm_op as tracking
+from detent.ops import nfsm_op
+from detent.ops.nfsm_op import NfsmCall
 
 HEADS = [4, 3]
 
@@ -18,37 +19,53 @@ def layer_of(**more):
     return NFSM(16, HEADS, generator=torch.Generator().manual_seed(4), **more)
 
 
-def arguments(generator, *, index=False, lengths=None, resets=None, chunk=0):
-    rows = (5, 16) if index else (2, 9, 16)
-    given = [
-        torch.randn(*shape, generator=generator).requires_grad_()
-        for shape in (rows, (25, 16), (25,), (7, 16), (16,), (2, 7))
-    ]
-    where = torch.randint(0, 5, (2, 9), generator=generator) if index else None
-    start = torch.zeros(2, 2, dtype=torch.int64)
-    return (*given, where, start, lengths, None, resets, torch.tensor(3), HEADS, [0, 0], 0.5, True, "cpu", chunk)
+def call_of(generator, *, index=False, learned=True, **more):
+    shapes = ((5, 16) if index else (2, 9, 16), (25, 16), (25,), (7, 5), (16, 10), (16,), (2, 7))
+    tensors = [torch.randn(*shape, generator=generator).requires_grad_(learned) for shape in shapes]
+    call = NfsmCall(
+        *tensors, row_index=torch.randint(0, 5, (2, 9), generator=generator) if index else None,
+        start=torch.zeros(2, 2, dtype=torch.int64), lengths=None, cu_seqlens=None, resets=None, seed=torch.tensor(3),
+        heads=HEADS, initial_state=[0, 0], temperature=0.5, chunk=0, backend="cpu",
+    )  # fmt: skip
+    return call._replace(**more)
 
 
-@pytest.mark.parametrize("case", ["plain", "index", "lengths", "resets", "chunk"])
-def test_the_operators_keep_the_rules(case, generator):
-    more = {
-        "index": {"index": True},
-        "lengths": {"lengths": torch.tensor([9, 4])},
-        "resets": {"resets": torch.rand(2, 9, generator=generator) < 0.3},
-        "chunk": {"chunk": 4},
-    }.get(case, {})
+CASES = {
+    "plain": {},
+    "index": {"index": True},
+    "lengths": {"lengths": torch.tensor([9, 4])},
+    "resets": {"resets": torch.rand(2, 9, generator=torch.Generator().manual_seed(0)) < 0.3},
+    "chunk": {"chunk": 4},
+    "without noise": {"seed": None},
+    "without carry": {"carry": None},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_forward_op_passes_opcheck(case, generator):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.library.opcheck(tracking.track, arguments(generator, **more))
+        torch.library.opcheck(nfsm_op._forward_op, tuple(call_of(generator, **CASES[case])))
 
 
-def test_the_evaluation_operator_keeps_the_rules(generator):
-    shapes = ((2, 9, 16), (25, 16), (25,), (7, 5), (16, 10), (16,))
-    given = [torch.randn(*shape, generator=generator) for shape in shapes]
-    start = torch.zeros(2, 2, dtype=torch.int64)
+@pytest.mark.parametrize("case", CASES)
+def test_eval_op_passes_opcheck(case, generator):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.library.opcheck(tracking.follow, (*given, None, start, None, None, None, HEADS, [0, 0], "cpu", 0))
+        torch.library.opcheck(nfsm_op._eval_op, tuple(call_of(generator, learned=False, **CASES[case])))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_forward_op_and_eager_function_agree(case, generator):
+    call = call_of(generator, **CASES[case])
+    learned = [part for part in call[:7] if part is not None]
+    results = []
+    for function in (nfsm_op._forward_op, nfsm_op._forward_eager):
+        output, finals, *_ = function(*call)
+        grads = torch.autograd.grad(output.square().sum() + finals.square().sum(), learned)
+        results.append([output, finals, *grads])
+    for one, other in zip(*results, strict=True):
+        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -9,22 +9,22 @@ from detent.errors import InvalidInput
 from detent.ops.segments import (
     LENGTH,
     LOCAL,
-    ROOM,
+    PADDING,
     ROW,
     TIME,
-    cut,
-    lay_out,
-    of_batch,
-    of_lengths,
-    of_packed,
+    batch_segments,
+    make_layout,
+    packed_segments,
+    padded_segments,
     rows_of,
+    split_at_resets,
     steps_of,
     windows,
 )
 
 
 def test_a_batch_is_one_segment_per_sequence():
-    segments = of_batch(3, 4)
+    segments = batch_segments(3, 4)
     assert segments[:, ROW].tolist() == [0, 4, 8]
     assert rows_of(segments).tolist() == list(range(12))
     sequence, step = steps_of(segments)
@@ -33,66 +33,66 @@ def test_a_batch_is_one_segment_per_sequence():
 
 
 def test_padding_is_room():
-    segments = of_lengths(torch.tensor([2, 0, 3]), 3)
+    segments = padded_segments(torch.tensor([2, 0, 3]), 3)
     assert segments[:, LENGTH].tolist() == [2, 0, 3]
-    assert segments[:, ROOM].tolist() == [1, 3, 0]
+    assert segments[:, PADDING].tolist() == [1, 3, 0]
     assert segments[:, LOCAL].tolist() == [0, 2, 2]
     assert rows_of(segments).tolist() == [0, 1, 6, 7, 8]
 
 
 def test_packed_sequences_lie_back_to_back():
-    segments = of_packed(torch.tensor([0, 2, 2, 5]))
+    segments = packed_segments(torch.tensor([0, 2, 2, 5]))
     assert rows_of(segments).tolist() == [0, 1, 2, 3, 4]
     assert steps_of(segments)[1].tolist() == [0, 1, 0, 1, 2]
 
 
 def test_resets_cut_and_empty_segments_survive():
-    segments = of_lengths(torch.tensor([4, 0, 2]), 4)
+    segments = padded_segments(torch.tensor([4, 0, 2]), 4)
     resets = torch.zeros(3, 4, dtype=torch.bool)
     resets[0, 0] = resets[0, 2] = resets[2, 1] = True
     resets[1, 1] = resets[2, 3] = True  # in the padding: nothing is read there
-    pieces, parent = cut(segments, resets)
+    pieces, parent = split_at_resets(segments, resets)
     assert parent.tolist() == [0, 0, 1, 2, 2]
     assert pieces[:, ROW].tolist() == [0, 2, 4, 8, 9]
     assert pieces[:, LENGTH].tolist() == [2, 2, 0, 1, 1]
-    assert pieces[:, ROOM].tolist() == [0, 0, 4, 0, 2]
+    assert pieces[:, PADDING].tolist() == [0, 0, 4, 0, 2]
     assert pieces[:, TIME].tolist() == [0, 2, 0, 0, 1]
     assert torch.equal(rows_of(pieces), rows_of(segments))
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5, 100])
 def test_windows_read_every_row_once_and_in_order(chunk):
-    segments = of_lengths(torch.tensor([5, 0, 3, 1]), 6)
+    segments = padded_segments(torch.tensor([5, 0, 3, 1]), 6)
     parts = list(windows(segments, chunk))
     seen = [[] for _ in range(24)]
     rooms = torch.zeros(4, dtype=torch.int64)
     for number, part in enumerate(parts):
-        rooms += part[:, ROOM]
+        rooms += part[:, PADDING]
         for row, step in zip(rows_of(part).tolist(), steps_of(part)[1].tolist(), strict=True):
             seen[row].append((number, step))
     assert [len(visits) for visits in seen] == [1] * 5 + [0] * 7 + [1] * 3 + [0] * 3 + [1] + [0] * 5
-    assert rooms.tolist() == segments[:, ROOM].tolist()
+    assert rooms.tolist() == segments[:, PADDING].tolist()
     assert [seen[row][0][1] for row in range(5)] == [0, 1, 2, 3, 4]
 
 
 def test_a_layout_knows_who_opens_and_who_closes():
     resets = torch.tensor([[False, True, False], [True, False, False]])
     start = torch.tensor([[1], [1]])
-    layout = lay_out((2, 3), start, (3,), None, None, resets, (2,))
+    layout = make_layout((2, 3), start, (3,), None, None, resets, (2,))
     assert layout.starts.flatten().tolist() == [1, 2, 2]
-    assert layout.cuts is not None
-    assert layout.cuts.opening.tolist() == [0, 2]
-    assert layout.cuts.closing.tolist() == [1, 2]
-    assert layout.cuts.carried.tolist() == [True, False]
+    assert layout.splits is not None
+    assert layout.splits.opening.tolist() == [0, 2]
+    assert layout.splits.closing.tolist() == [1, 2]
+    assert layout.splits.carried.tolist() == [True, False]
 
 
 def test_held_rows_name_their_segment():
-    layout = lay_out((2, 3), torch.tensor([[0], [0]]), (3,), torch.tensor([1, 3]), None, None, (0,))
-    rows, owner = layout.held_rows
+    layout = make_layout((2, 3), torch.tensor([[0], [0]]), (3,), torch.tensor([1, 3]), None, None, (0,))
+    rows, owner = layout.padding_rows
     assert rows.tolist() == [1, 2]
     assert owner.tolist() == [0, 0]
 
 
 def test_wrong_states_are_refused():
     with pytest.raises(InvalidInput, match="that head has 3 indices"):
-        lay_out((1, 1), torch.tensor([[3]]), (3,), None, None, None, (0,))
+        make_layout((1, 1), torch.tensor([[3]]), (3,), None, None, None, (0,))

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from detent.ops import available
-from detent.ops.memory_units import hold, levels_of, push_tables, values
+from detent.ops.memory_units import hold, levels_of, ordered_linear, push_tables, values
+from tests.conftest import backends_under_test
 from tests.ops.affine.close import ROUNDING, distance, gradients
 
 LENGTHS = (0, 1, 2, 16, 17, 65, 300)
@@ -58,7 +58,7 @@ def test_levels_and_their_values(n: int) -> None:
 
 @pytest.mark.parametrize("resetting", [False, True])
 @pytest.mark.parametrize("L", LENGTHS, ids="L{}".format)
-@pytest.mark.parametrize(("n", "backend"), list(product((2, 5), available())))
+@pytest.mark.parametrize(("n", "backend"), list(product((2, 5), backends_under_test())))
 def test_the_scan_is_the_loop(n: int, backend: str, L: int, resetting: bool) -> None:
     z, s, start = given(n, 3, L)
     resets = torch.rand(3, L, generator=torch.Generator().manual_seed(1)) < 0.1 if resetting else None
@@ -84,3 +84,24 @@ def test_the_comparison_barks() -> None:
 def test_the_operator_is_a_good_citizen(n: int) -> None:
     for resets in (None, torch.zeros(2, 9, dtype=torch.bool)):
         torch.library.opcheck(hold, (*given(n, 2, 9), resets, n, 0, "tree"))
+
+
+@pytest.mark.parametrize("backend", [name for name in backends_under_test() if name != "tree"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_ordered_linear_of_a_row_does_not_depend_on_the_others(backend: str, dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.randn(130, 67, dtype=dtype, generator=generator)
+    weight, bias = (torch.randn(*shape, dtype=dtype, generator=generator) for shape in ((33, 67), (33,)))
+    together = ordered_linear(rows, weight, bias, backend)
+    for count in (1, 2, 16, 17, 129):
+        assert torch.equal(ordered_linear(rows[:count], weight, bias, backend), together[:count])
+    assert torch.allclose(together, torch.nn.functional.linear(rows, weight, bias), atol=1e-4)
+
+
+@pytest.mark.parametrize("backend", backends_under_test())
+def test_ordered_linear_gradients_by_differences(backend: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    given = [torch.randn(*shape, dtype=torch.float64, generator=generator) for shape in ((5, 3), (2, 3), (2,))]
+    given = [x.requires_grad_() for x in given]
+    assert torch.autograd.gradcheck(lambda *x: ordered_linear(*x, backend), given)
+    torch.library.opcheck(ordered_linear, (*given, backend))

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from detent import records
-from detent.cli._errors import Verbs, guarded
+from detent.cli._errors import CommandGroup, exit_code_of
 from detent.cli._output import AsJson, console, print_json
 from detent.cli.figure import Picture, RowsAsJson
 from detent.cli.table import Form, Format, Rows, existing
@@ -35,7 +35,7 @@ HELP = """Reproduce the paper: its tables, its figures, and the experiments behi
 
 def _typer(kind: str, help: str) -> typer.Typer:
     return typer.Typer(
-        cls=Verbs.of(kind), no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False,
+        cls=CommandGroup.of(kind), no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False,
         help=help, context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
 
@@ -251,4 +251,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code."""
-    return guarded(lambda: app(args=list(arguments), prog_name="python -m paper", standalone_mode=False))
+    return exit_code_of(lambda: app(args=list(arguments), prog_name="python -m paper", standalone_mode=False))

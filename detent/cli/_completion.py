@@ -1,4 +1,4 @@
-"""What the shell offers when a name is half typed; where nothing fits, it offers files."""
+"""Shell completion of names; where none fits, the shell completes files."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Iterable
 
 CELLS = ("nfsm", "mamba", "aussm", "pdssm", "bmru")
 RECIPES = ("default", "anchored", "paper", "cpu", "cpu-long", "cpu-short")
-"""Those of `detent.train`, which would bring torch: somebody waits with a finger on the key."""
+"""Copied from `detent.train`, so that completion does not import torch."""
 
 
 def tasks(incomplete: str) -> list[str]:
-    """Tasks, whatever their case."""
+    """Names of tasks."""
     from detent.tasks import NAMES
 
-    return _beginning(incomplete, NAMES)
+    return _starting_with(incomplete, NAMES)
 
 
 def cells(incomplete: str) -> list[str]:
     """Cells that can be trained."""
-    return _beginning(incomplete, CELLS)
+    return _starting_with(incomplete, CELLS)
 
 
 def recipes(incomplete: str) -> list[str]:
     """Recipes of the NFSM and of baselines."""
-    return _beginning(incomplete, RECIPES)
+    return _starting_with(incomplete, RECIPES)
 
 
-def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:
+def _starting_with(incomplete: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.casefold().startswith(incomplete.casefold())]

@@ -1,7 +1,7 @@
-"""What happens when something is wrong: one sentence on the error stream, and an exit code.
+"""Errors of the command line: one sentence on standard error, and an exit code.
 
-0 done and true, 1 done and false, 2 wrong call or bad input, 130 interrupted, 141 when the reader of a pipe has left.
-Bad input never ends in a traceback; a traceback is a bug of ours.
+0 done and true, 1 done and false, 2 wrong call or bad input, 130 interrupted, 141 broken pipe. Bad input never ends in
+a traceback; a traceback is a bug in detent.
 """
 
 from __future__ import annotations
@@ -17,57 +17,58 @@ from typer.core import TyperGroup
 
 from detent.errors import DetentError, unknown
 
-WRONG, INTERRUPTED, LEFT_ALONE = 2, 130, 141
+BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
 
-class Stopped(DetentError):
-    """Work that was interrupted, with a sentence about what is left of it."""
+class Interrupted(DetentError):
+    """The user interrupted the command; the message says how to resume."""
 
 
-def guarded(work: Callable[[], int | None]) -> int:
-    """Do the work; its exit code, or that of what went wrong, which is said in a sentence."""
+def exit_code_of(command: Callable[[], int | None]) -> int:
+    """Run the command; its exit code, or that of its error, whose message is printed."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", UserWarning)
-            warnings.showwarning = _note
-            code = work()
+            warnings.showwarning = _print_warning
+            code = command()
         sys.stdout.flush()
-        return _say("interrupted.", code) if code == INTERRUPTED else code or 0
+        return _report("interrupted.", code) if code == INTERRUPTED else code or 0
     except (KeyboardInterrupt, typer.Abort):
-        return _say("interrupted.", INTERRUPTED)
-    except Stopped as error:
-        return _say(str(error), INTERRUPTED)
+        return _report("interrupted.", INTERRUPTED)
+    except Interrupted as error:
+        return _report(str(error), INTERRUPTED)
     except DetentError as error:
-        return _say(_ended(str(error)), WRONG)
+        return _report(_with_period(str(error)), BAD_INPUT)
     except BrokenPipeError:
-        return _left_alone()
+        return _broken_pipe()
     except SystemExit as leave:  # typer makes one of a broken pipe, and of a request for completions
-        return _left_alone() if isinstance(leave.__context__, BrokenPipeError) else int(leave.code or 0)
+        return _broken_pipe() if isinstance(leave.__context__, BrokenPipeError) else int(leave.code or 0)
     except MemoryError:
-        return _say("there is not enough memory for this; ask for less at a time.", WRONG)
+        return _report("out of memory; use smaller sizes.", BAD_INPUT)
     except OSError as error:
         if error.filename is None:
-            _close_output()
-        return _say(f"{error.filename or 'standard output'}: {(error.strerror or str(error)).lower()}.", WRONG)
+            _discard_output()
+        return _report(f"{error.filename or 'standard output'}: {(error.strerror or str(error)).lower()}.", BAD_INPUT)
     except Exception as error:
-        # typer carries its own copy of click in some versions and not in others: its errors are known by what they do
+        # some versions of typer contain a copy of click: its errors are recognized by their method
         if not hasattr(error, "format_message"):
             raise
-        return _say(_usage(error), WRONG) if error.format_message() else WRONG  # called without a verb: help was shown
+        # without a message the command was called without a verb, and help was shown
+        return _report(_usage(error), BAD_INPUT) if error.format_message() else BAD_INPUT
 
 
-def _left_alone() -> int:
-    """The reader has left, as in `detent tasks | head -1`: stop as programs do that know nothing of pipes."""
-    _close_output()
-    return LEFT_ALONE
+def _broken_pipe() -> int:
+    """The reader of the output has left, as in `detent tasks | head -1`: stop quietly."""
+    _discard_output()
+    return BROKEN_PIPE
 
 
-def _close_output() -> None:
-    """What is still to be printed goes nowhere, so that leaving does not fail over it."""
+def _discard_output() -> None:
+    """Send the rest of the output to nowhere, so that flushing it at exit does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _note(
+def _print_warning(
     message: Warning | str,
     category: type[Warning],
     filename: str,
@@ -75,33 +76,32 @@ def _note(
     file: Any = None,
     line: str | None = None,
 ) -> None:
-    """A warning, as a sentence."""
-    _say(f"note: {message}", 0)
+    _report(f"note: {message}", 0)
 
 
 def _usage(error: Any) -> str:
-    sentence = _ended(error.format_message().strip().replace("Value error, ", "").replace(": Input ", ": it "))
+    sentence = _with_period(error.format_message().strip().replace("Value error, ", "").replace(": Input ", ": it "))
     path = error.ctx.command_path if getattr(error, "ctx", None) is not None else "detent"
     return f"{sentence[:1].lower()}{sentence[1:]} See `{path} --help`."
 
 
-def _ended(sentence: str) -> str:
+def _with_period(sentence: str) -> str:
     return sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
 
 
-def _say(sentence: str, code: int) -> int:
+def _report(sentence: str, code: int) -> int:
     print(f"detent: {sentence}", file=sys.stderr)
     return code
 
 
-class Verbs(TyperGroup):
-    """Verbs, or whatever `kind` calls them."""
+class CommandGroup(TyperGroup):
+    """Commands; an unknown one is an error that names similar ones. `kind` is what they are called in it."""
 
     kind = "verb"
 
     @classmethod
-    def of(cls, kind: str) -> type[Verbs]:
-        return type(f"Verbs_{kind}", (cls,), {"kind": kind})
+    def of(cls, kind: str) -> type[CommandGroup]:
+        return type(f"CommandGroup_{kind}", (cls,), {"kind": kind})
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]

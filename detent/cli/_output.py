@@ -1,4 +1,4 @@
-"""A line on the error stream that says how far training is; nothing when that is not a terminal."""
+"""Output of the verbs: rich on a terminal, plain and wide in a pipe, JSON for programs, progress on standard error."""
 
 from __future__ import annotations
 
@@ -6,22 +6,28 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Annotated, Any, TypeVar
 
 import typer
 
-# -- What verbs share when they speak: rich on a terminal, plain and wide in a pipe, JSON for programs.
+from detent.records import Row
 
 Item = TypeVar("Item")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 PIPE_WIDTH = 200
-"""Columns of a table that no terminal limits."""
+"""Columns where no terminal limits them."""
+MEASURES = {
+    "loss": "loss", "first_error": "first error", "accuracy": "accuracy", "table_margin": "table margin",
+    "read_margin": "read-out margin",
+}  # fmt: skip
+"""Entries of a history row that the status line shows."""
 
 
 def show(*parts: Any) -> None:
-    """Print on standard output; in a pipe without the blanks that fill up lines."""
+    """Print on standard output; in a pipe without trailing blanks."""
     out = console()
     if out.is_terminal:
         out.print(*parts)
@@ -32,7 +38,7 @@ def show(*parts: Any) -> None:
 
 
 def console(*, stderr: bool = False) -> Any:
-    """Where to print: as wide as the terminal, or wide enough when there is none."""
+    """A rich console, as wide as the terminal, or PIPE_WIDTH where there is none."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -44,7 +50,7 @@ def print_json(value: object) -> None:
 
 
 def with_progress(items: Sequence[Item], *, name: Callable[[Item], str]) -> Iterator[Item]:
-    """The items, with a bar on the error stream once it has taken a second; none when that is not a terminal."""
+    """The items, with a progress bar on standard error after one second; none when that is not a terminal."""
     if not sys.stderr.isatty():
         yield from items
         return
@@ -65,21 +71,32 @@ def with_progress(items: Sequence[Item], *, name: Callable[[Item], str]) -> Iter
             after_a_second.cancel()
 
 
-SHOWN = {"loss": "loss", "first_error": "first error", "accuracy": "accuracy", "table_margin": "margins",
-         "read_margin": "and"}  # fmt: skip
+@contextmanager
+def length_progress() -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar for (length read, maximum length); None when standard error is not a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console(stderr=True), transient=True) as bar:
+        shown = bar.add_task("", total=None)
+        yield lambda read, longest: bar.update(
+            shown, total=longest, completed=read, description=f"length {read:,} of {longest:,}"
+        )
 
 
-class Live:
-    """Shows the last row of the history, and how long the phase may still take.
+class TrainingStatus:
+    """A status line on standard error with the last row of the history; nothing when that is not a terminal.
 
-    `longest` says how many steps each phase takes at most; most end earlier.
+    `max_steps` has the largest number of steps of each phase; most phases end earlier.
     """
 
-    def __init__(self, longest: dict[str, int]) -> None:
-        self.longest, self.phase, self.begun = longest, "", (0, 0.0)
-        self.status = console(stderr=True).status("looking at the words") if sys.stderr.isatty() else None
+    def __init__(self, max_steps: dict[str, int]) -> None:
+        self.max_steps, self.phase, self.began = max_steps, "", (0, 0.0)
+        self.status = console(stderr=True).status("reading training sequences") if sys.stderr.isatty() else None
 
-    def __enter__(self) -> Live:
+    def __enter__(self) -> TrainingStatus:
         if self.status is not None:
             self.status.start()
         return self
@@ -88,28 +105,30 @@ class Live:
         if self.status is not None:
             self.status.stop()
 
-    def __call__(self, row: dict[str, Any]) -> None:
+    def __call__(self, row: Row) -> None:
         if self.status is not None:
             self.status.update(self.line(row, time.monotonic()))
 
-    def line(self, row: dict[str, Any], now: float) -> str:
-        """What is shown of a row at this moment."""
-        step, most = row["step"], self.longest.get(row["phase"])
+    def line(self, row: Row, now: float) -> str:
+        """The status line for a row at a time."""
+        step, most = row["step"], self.max_steps.get(row["phase"])
         if row["phase"] != self.phase:
-            self.phase, self.begun = row["phase"], (step, now)
+            self.phase, self.began = row["phase"], (step, now)
         if row["phase"] == "released" and step == most:
-            return "reading the machine out, bounding its rounding"
-        told = ", ".join(f"{name} {row[key]:.3g}" for key, name in SHOWN.items() if isinstance(row.get(key), float))
-        again = f"restart {row['attempt']}, " if row.get("attempt") else ""
+            return "extracting the machine, bounding its rounding error"
+        measures = ", ".join(
+            f"{name} {row[key]:.3g}" for key, name in MEASURES.items() if isinstance(row.get(key), float)
+        )
+        attempt = f"restart {row['attempt']}, " if row.get("attempt") else ""
         of, left = "" if most is None else f"/{most:,}", ""
-        if most is not None and step > self.begun[0]:
-            each = (now - self.begun[1]) / (step - self.begun[0])
-            left = f", at most {duration((most - step) * each)} left"
-        return f"{again}{row['phase']}, step {step:,}{of}: {told.replace(', and', ' and')}{left}"
+        if most is not None and step > self.began[0]:
+            seconds_per_step = (now - self.began[1]) / (step - self.began[0])
+            left = f", at most {format_duration((most - step) * seconds_per_step)} left"
+        return f"{attempt}{row['phase']}, step {step:,}{of}: {measures}{left}"
 
 
-def duration(seconds: float) -> str:
-    """A time in its two largest units."""
+def format_duration(seconds: float) -> str:
+    """Seconds, minutes, hours or days, whichever gives a small number."""
     minutes, hours = round(seconds / 60), round(seconds / 3600)
     if seconds < 90:
         return f"{seconds:.0f} s"

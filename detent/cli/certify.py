@@ -1,14 +1,15 @@
-"""`detent certify`: is what a network or a machine does the target, on every word?"""
+"""`detent certify`: compare a network or a machine with its target on every word."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from detent.cli._output import AsJson, print_json
 from detent.errors import InvalidConfig
+from detent.records import Row
 
 if TYPE_CHECKING:
     from detent.certify import Certificate, Verdict
@@ -16,20 +17,21 @@ if TYPE_CHECKING:
 
 def certify(
     subject: Annotated[
-        Path, typer.Argument(metavar="RUN|MACHINE", help="A folder that `detent train` left, or a machine file.")
+        Path, typer.Argument(metavar="RUN|MACHINE", help="The folder of a run, from `detent train`, or a machine file.")
     ],
     against: Annotated[
-        str | None, typer.Option(metavar="TASK|FILE", help="The target; for a run, its task if left out.")
+        str | None, typer.Option(metavar="TASK|FILE", help="The target. Default for a run: its task.")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="CERT", help="Where the certificate of a run goes.")
+        Path | None, typer.Option("--output", "-o", metavar="CERT", help="Write the certificate of a run here.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare a network or a machine with its target, on every word of every length.
 
-    The machine of a run is read out of its weights anew, and a certificate of it says in which arithmetic rounding is
-    proved to change nothing. Exit code 0 when it is right, 1 when it is not, with a shortest word that shows it.
+    For a run, the machine is extracted from the weights again, and the certificate lists the number formats for which
+    rounding is proved harmless. Exit code 0 when machine and target agree, 1 when they differ, with a shortest word
+    that shows the difference.
 
     Examples:
 
@@ -40,49 +42,49 @@ def certify(
     """
     certificate: Certificate | None = None
     if subject.is_dir():
-        verdict, certificate = _of_run(subject, against)
+        verdict, certificate = _certify_run(subject, against)
         if certificate is not None and output is not None:
             certificate.write(output)
     else:
         if output is not None:
             raise InvalidConfig(
-                f"a certificate speaks of the weights of a network, and {subject} has none; name the folder of its run."
+                f"a certificate is about the weights of a network, and {subject} has none; give the folder of its run."
             )
-        verdict = _of_machine(subject, against)
+        verdict = _certify_machine(subject, against)
     if as_json:
         written = None if certificate is None or output is None else str(output)
         print_json({"subject": str(subject), **_row(verdict, certificate), "file": written})
     else:
         print(verdict.explain() if certificate is None else certificate.summary())
         if certificate is not None and output is not None:
-            print(f"kept in {output}")
+            print(f"certificate written to {output}")
     raise typer.Exit(0 if verdict else 1)
 
 
-def _of_run(folder: Path, against: str | None) -> tuple[Verdict, Certificate | None]:
+def _certify_run(folder: Path, against: str | None) -> tuple[Verdict, Certificate | None]:
     from detent.train.certifying import certificate_of
     from detent.train.run import judge
 
-    model, found, verdict, title = judge(folder, against)
-    return verdict, certificate_of(model, found, verdict, title=title) if verdict else None
+    model, extracted, verdict, title = judge(folder, against)
+    return verdict, certificate_of(model, extracted, verdict, title=title) if verdict else None
 
 
-def _of_machine(file: Path, against: str | None) -> Verdict:
+def _certify_machine(file: Path, against: str | None) -> Verdict:
     from detent.certify import certify as compare
     from detent.runtime import load
     from detent.tasks import task
 
     machine = load(file)
     if against is None:
-        raise InvalidConfig(f"{file} does not say what it should be; add --against TASK or --against FILE.")
+        raise InvalidConfig(f"{file} does not name its target; add --against TASK or --against FILE.")
     target = task(against).machine
-    # what is said may be states or outputs of the target; a machine that was read out of a run remembers which
-    said = set(machine.output_names)
-    known = machine.about.get("labels") or ("outputs" if said <= set(target.outputs) else "states")
-    return compare(machine, target, labels="outputs" if known == "outputs" else "states")
+    # outputs may name states or outputs of the target; a machine extracted from a run records which
+    default = "outputs" if set(machine.output_names) <= set(target.outputs) else "states"
+    labels = machine.about.get("labels") or default
+    return compare(machine, target, labels="outputs" if labels == "outputs" else "states")
 
 
-def _row(verdict: Verdict, certificate: Certificate | None) -> dict[str, Any]:
+def _row(verdict: Verdict, certificate: Certificate | None) -> Row:
     failure = verdict.failure
     return {
         "certified": bool(verdict), "verdict": verdict.explain(), "labels": verdict.target.says,

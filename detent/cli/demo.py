@@ -1,4 +1,4 @@
-"""`detent demo`: the library at work on S3, in about a minute, with an affine layer beside it that loses track."""
+"""`detent demo`: train S3, certify it, sweep it to a million steps, beside a small Mamba; under a minute."""
 
 from __future__ import annotations
 
@@ -7,31 +7,34 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from detent.cli._errors import Stopped
+from detent.cli._errors import Interrupted
 from detent.cli._output import AsJson, print_json, show
+from detent.records import Row
 
 if TYPE_CHECKING:
     from detent.train.baselines import BaselinePlan
 
-LONGEST, BASELINE_LONGEST = 1 << 20, 1 << 12
+MAX_LENGTH, BASELINE_MAX_LENGTH = 1 << 20, 1 << 12
+
+Print = Callable[..., None]
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where everything goes.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the runs are saved.")] = Path(
         "runs/demo"
     ),
-    longest: Annotated[int, typer.Option("--max-length", min=2, help="Of the words that are swept.")] = LONGEST,
+    max_length: Annotated[int, typer.Option("--max-length", min=2, help="Longest words of the sweep.")] = MAX_LENGTH,
     as_json: AsJson = False,
 ) -> None:
-    """Learn S3, certify it, sweep it to a million steps, and watch a small Mamba fail; then look at the report.
+    """Train S3, certify it, sweep it to a million steps, and compare it with a small Mamba; write the report.
 
-    Repeated, it shows what it found the first time. Exit code 0 when the NFSM is certified, holds, and the affine layer
-    does not.
+    A second call shows the saved results. Exit code 0 when the NFSM is certified and does not fail, and the Mamba does.
 
     Examples:
 
@@ -40,64 +43,58 @@ def demo(
     """
     import torch
 
-    begun = time.perf_counter()
-    torch.set_num_threads(1)  # a few rows at a time: waking a second thread costs more than it brings
-    say = (lambda *_: None) if as_json else _say
+    began = time.perf_counter()
+    torch.set_num_threads(1)  # small batches: a second thread costs more than it saves
+    write: Print = (lambda *_: None) if as_json else _write
     try:
-        found = {"nfsm": _nfsm(out / "nfsm", longest, say), "mamba": _mamba(out / "mamba", longest, say)}
+        rows = {"nfsm": _nfsm(out / "nfsm", max_length, write), "mamba": _mamba(out / "mamba", max_length, write)}
     except KeyboardInterrupt:
-        raise Stopped(f"interrupted; what was done is in {out}, and the demo goes on when it is repeated.") from None
-    report = _reports(out, found)
-    right = found["nfsm"]["certified"] and found["nfsm"]["failing_length"] is None
-    as_expected = right and found["mamba"]["failing_length"] is not None
+        raise Interrupted(f"interrupted; repeat the command to resume {out}.") from None
+    report = _write_reports(out, rows)
+    nfsm_holds = rows["nfsm"]["certified"] and rows["nfsm"]["failing_length"] is None
+    as_expected = nfsm_holds and rows["mamba"]["failing_length"] is not None
     if as_json:
-        print_json({**found, "report": str(report), "seconds": round(time.perf_counter() - begun, 1)})
+        print_json({**rows, "report": str(report), "seconds": round(time.perf_counter() - began, 1)})
     else:
-        _summary(found["nfsm"], found["mamba"])
-        _close(report, time.perf_counter() - begun)
+        _write_summary(rows["nfsm"], rows["mamba"])
+        _write_next_steps(report, time.perf_counter() - began)
     raise typer.Exit(0 if as_expected else 1)
 
 
-def _nfsm(folder: Path, longest: int, say: Any) -> dict[str, Any]:
-    from detent.evaluate.sweep_run import sweep_run
+def _nfsm(folder: Path, max_length: int, write: Print) -> Row:
+    from detent.evaluate import sweep_run
+    from detent.report.sentences import claim
     from detent.train import train
 
-    say("Three cards in a row, and two moves: swap the first two, swap the last two. Which order are they in now?")
-    say("That is the task S3. Learn it from words of 64 moves, with the order after every move")
+    write("Three cards in a row, and two moves: swap the first two, or swap the last two. What is their order now?")
+    write("This is the task S3. Train an NFSM on words of 64 moves, labelled with the order after every move")
     run = train("S3", out=folder)
-    say(f"heads of {' and '.join(map(str, run.heads))} indices, {run.steps} steps, {run.seconds:.1f} s", 1)
-    say("Read the machine out of the weights, compare it with S3 on all words, bound the rounding")
-    for line in _told(run):
-        say(line, 1)
-    say(f"Try it as well: 64 words of {longest:,} moves")
-    swept, row = sweep_run(folder, max_length=longest)
-    say(f"{_found(swept.failing_length)} ({swept.seconds:.1f} s)", 1)
+    write(f"heads of {' and '.join(map(str, run.heads))} indices, {run.steps} steps, {run.seconds:.1f} s", 1)
+    write("Extract the machine from the weights, compare it with S3 on every word, bound the rounding error")
+    write(claim(run.certificate().content) if run.certified else run.verdict.explain(), 1)
+    write(f"Test it as well: 64 words of {max_length:,} moves")
+    swept, row = sweep_run(folder, max_length=max_length)
+    write(f"{_result(swept.failing_length)} ({swept.seconds:.1f} s)", 1)
     return {**row, "steps": run.steps, "training_seconds": round(run.seconds, 2)}
 
 
-def _told(run: Any) -> list[str]:
-    from detent.report.sentences import claim
-
-    return [claim(run.certificate().content)] if run.certified else [run.verdict.explain()]
-
-
-def _mamba(folder: Path, longest: int, say: Any) -> dict[str, Any]:
-    from detent.evaluate.sweep_run import sweep_run
+def _mamba(folder: Path, max_length: int, write: Print) -> Row:
+    from detent.evaluate import sweep_run
     from detent.train.baselines import train
 
     plan = _plan()
-    say(f"Train a small Mamba on the same task, from words of {plan.settings.length} moves")
+    write(f"Train a small Mamba on the same task, on words of {plan.settings.length} moves")
     outcome = train(plan, folder)
-    say(f"{outcome.accuracy:.0%} of fresh words right, {outcome.steps} steps, {outcome.seconds:.1f} s", 1)
-    say("Read longer words")
-    swept, row = sweep_run(folder, max_length=min(longest, BASELINE_LONGEST))
+    write(f"{outcome.accuracy:.0%} of fresh words correct, {outcome.steps} steps, {outcome.seconds:.1f} s", 1)
+    write("Test it on longer words")
+    swept, row = sweep_run(folder, max_length=min(max_length, BASELINE_MAX_LENGTH))
     shares = [f"{length}: {share:.0%}" for length, share in sorted(swept.accuracies.items()) if length >= 8]
-    say(f"{_found(swept.failing_length)}; words right by length: {', '.join(shares)}", 1)
+    write(f"{_result(swept.failing_length)}; words correct by length: {', '.join(shares)}", 1)
     return {**row, "steps": outcome.steps, "training_seconds": round(outcome.seconds, 2)}
 
 
 def _plan() -> BaselinePlan:
-    """One layer, as small as learns it in seconds."""
+    """One layer, as small as learns the task in seconds."""
     from detent.train import Settings
     from detent.train.baselines import BaselinePlan
     from detent.train.build import Size
@@ -109,64 +106,65 @@ def _plan() -> BaselinePlan:
     return BaselinePlan(task="S3", cell="mamba", seed=42, recipe="demo", size=size, settings=settings, checks=2)
 
 
-def _reports(out: Path, found: dict[str, dict[str, Any]]) -> Path:
-    """The reports of both; that of the NFSM has both sweeps."""
+def _write_reports(out: Path, rows: dict[str, Row]) -> Path:
+    """The reports of both runs; that of the NFSM shows both sweeps."""
     from detent import records
     from detent.report import write_report
     from detent.train.run_dir import RunDir
 
-    for name, shown in {"mamba": ["mamba"], "nfsm": [*found]}.items():
-        rows = "".join(json.dumps(found[one]) + "\n" for one in shown)
-        records.write_atomically(RunDir(out / name).sweeps_path, rows)
+    for name, shown in {"mamba": ["mamba"], "nfsm": [*rows]}.items():
+        lines = "".join(json.dumps(rows[one]) + "\n" for one in shown)
+        records.write_atomically(RunDir(out / name).sweeps_path, lines)
         report = write_report(out / name)
     return report
 
 
-def _summary(nfsm: dict[str, Any], mamba: dict[str, Any]) -> None:
-    """What was seen, in two lines."""
+def _write_summary(nfsm: Row, mamba: Row) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    _say("In short")
+    _write("Summary")
     table = Table(box=None, show_header=False, padding=(0, 2))
-    proved = "right on every word of every length: a proof" if nfsm["certified"] else "not proved right"
+    proved = "proved correct on every word of every length" if nfsm["certified"] else "not proved correct"
     failing = nfsm["failing_length"]
-    tried = f"tried to {nfsm['max_length']:,} moves" if failing is None else f"fails at {failing:,} moves"
-    table.add_row(Text("NFSM", style="bold"), f"{proved}, and {tried}")
+    tested = f"tested up to {nfsm['max_length']:,} moves" if failing is None else f"fails at {failing:,} moves"
+    table.add_row(Text("NFSM", style="bold"), f"{proved}; {tested}")
     longest, share = max((int(length), share) for length, share in mamba["accuracies"].items())
     failing = mamba["failing_length"]
-    seen = f"no failure up to {longest:,} moves" if failing is None else f"fails at {failing:,} moves"
+    tested = f"no failure up to {longest:,} moves" if failing is None else f"fails at {failing:,} moves"
     table.add_row(
-        Text("Mamba", style="bold"), f"{seen}; {share:.0%} of the words right at {longest:,}; no proof to be had"
+        Text("Mamba", style="bold"), f"nothing proved; {tested}; {share:.0%} of words correct at {longest:,} moves"
     )
-    table.add_row("", Text("a small one, trained for seconds; `detent table results` has others", style="dim"))
+    table.add_row("", Text("a small network, trained for seconds", style="dim"))
     show(table)
 
 
-def _found(failing: int | None) -> str:
-    return "no word goes wrong anywhere" if failing is None else f"fails at length {failing:,}"
+def _result(failing_length: int | None) -> str:
+    return "no failure" if failing_length is None else f"fails at length {failing_length:,}"
 
 
-def _say(sentence: str, depth: int = 0) -> None:
+def _write(sentence: str, depth: int = 0) -> None:
     from rich.text import Text
 
     show(Text(f"  {sentence}" if depth else f"\n{sentence}", style="" if depth else "bold"))
 
 
-def _close(report: Path, seconds: float) -> None:
-    detent = _program()
-    _say(f"All of it, in {seconds:.0f} s")
+def _write_next_steps(report: Path, seconds: float) -> None:
+    from detent.train.run_dir import RunDir
+
+    detent, run = _program(), RunDir(report.parent)
+    _write(f"Done in {seconds:.0f} s")
     for line in (
         f"{report}   open it in a browser",
-        f"{detent} check {report.parent / 'certificate.json'}   check the proof again, without torch",
-        f"echo '(0 1) (1 2)' | {detent} run {report.parent / 'machine.json'}   run the machine, without the network",
-        f"{detent} tasks   what else there is; {detent} train YOUR_MACHINE.dot learns one of yours",
+        f"{detent} check {run.certificate_path}   check the proof, without torch",
+        f"echo '(0 1) (1 2)' | {detent} run {run.machine_path}   run the machine, without the network",
+        f"{detent} tasks   list the tasks; {detent} train MACHINE.dot trains on a machine of yours",
     ):
-        _say(line, 1)
+        _write(line, 1)
 
 
 def _program() -> str:
-    """What to type: `detent` where the shell finds it, else as it was called, such as .venv/bin/detent."""
+    """What to type: `detent` where the shell finds it, else the path it was called by, such as .venv/bin/detent."""
     called = Path(sys.argv[0])
     if shutil.which("detent") is not None or called.name != "detent":
         return "detent"

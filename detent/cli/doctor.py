@@ -1,4 +1,4 @@
-"""`detent doctor`: what is installed, which backends work here and why the others do not, and how fast they are."""
+"""`detent doctor`: installed packages, available backends, helpful programs, measured speed."""
 
 from __future__ import annotations
 
@@ -15,42 +15,83 @@ import typer
 from detent import native
 from detent.cli._output import AsJson, print_json, show
 
-# -- What `detent doctor` finds: packages, backends, programs, speeds.
-
 PACKAGES = ("detent", "torch", "numpy", "safetensors", "typer", "rich", "matplotlib", "networkx", "onnx", "onnxruntime")
 PROGRAMS = {
-    "c++": "not found: compiles the kernels, once, when detent is installed",
-    "cc": "not found: compiles machines that were exported as C",
-    "node": "not found: runs machines that were exported as JavaScript",
-    "dot": "not found: draws .dot files; detent's own drawings do not need it",
+    "c++": "not found; it compiles the kernels when detent is installed",
+    "cc": "not found; it compiles machines exported as C",
+    "node": "not found; it runs machines exported as JavaScript",
+    "dot": "not found; it draws .dot files, and detent does not need it",
 }
-TURNS, ENOUGH = 7, 0.4
-"""At most so many turns, or so many seconds."""
+MAX_REPEATS, MAX_SECONDS = 7, 0.4
+"""Of a measurement."""
+
+
+def doctor(
+    measure: Annotated[bool, typer.Option("--measure/--no-measure", help="Measure the speed of the backends.")] = True,
+    as_json: AsJson = False,
+) -> None:
+    """List installed packages and backends, the reason where a backend is not available, and measured speeds.
+
+    The measurement takes a few seconds: the fastest of several calls, with the ratio to the slowest. Exit code 0 when
+    all backends work, 1 when the compiled kernels are missing, with the way to get them.
+
+    Examples:
+
+        detent doctor
+        detent doctor --no-measure --json
+    """
+    result: dict[str, Any] = {"packages": packages(), "backends": backends(), "programs": programs()}
+    if measure:
+        result["speeds"] = speeds([one["name"] for one in result["backends"] if one["available"]])
+    if as_json:
+        print_json(result)
+    else:
+        _show(result)
+    raise typer.Exit(0 if all(one["available"] for one in result["backends"]) else 1)
+
+
+def _show(result: dict[str, Any]) -> None:
+    _table("Packages", [(name, version or "not installed") for name, version in result["packages"].items()])
+    _table("Backends", [(one["name"], one["reason"] or one["about"]) for one in result["backends"]])
+    _table("Programs", [(one["name"], one["version"] or one["hint"]) for one in result["programs"]])
+    for measured in result.get("speeds", []):
+        rows = [(row["name"], f"{row['milliseconds']:10.3f} ms   x {row['ratio']:.1f}") for row in measured["rows"]]
+        _table(measured["what"], rows)
+
+
+def _table(title: str, rows: list[tuple[str, str]]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, padding=(0, 2))
+    for name, value in rows:
+        table.add_row(Text(name, style="dim"), Text(value))
+    show(Text(title, style="bold"), table)
 
 
 def packages() -> dict[str, str | None]:
-    """Versions by name; None for what is not there."""
+    """Versions by name; None for packages that are not installed."""
     return {name: _installed(name) for name in PACKAGES}
 
 
 def backends() -> list[dict[str, Any]]:
-    """Every backend, whether it works here and why not."""
-    why_not, cuda = native.why_not(), _cuda()
+    """Every backend: whether it is available here, and if not, the reason."""
+    reason, cuda = native.why_not(), _cuda()
     threads = f"compiled kernels on {native.threads()} threads"
     return [
-        {"name": "cpu", "available": why_not is None, "wanted": True, "why_not": why_not, "about": threads},
-        {"name": "tree", "available": True, "wanted": True, "why_not": None, "about": f"plain torch; {cuda}"},
-        {"name": "reference", "available": True, "wanted": True, "why_not": None, "about": "a loop, for comparison"},
+        {"name": "cpu", "available": reason is None, "reason": reason, "about": threads},
+        {"name": "tree", "available": True, "reason": None, "about": f"torch operations; {cuda}"},
+        {"name": "reference", "available": True, "reason": None, "about": "a Python loop, for comparison"},
     ]  # fmt: skip
 
 
 def programs() -> list[dict[str, Any]]:
-    """Programs that something here can make use of; none of them is needed."""
-    return [{"name": name, "version": _version(name), "what_for": what} for name, what in PROGRAMS.items()]
+    """Programs that detent can use; none is required."""
+    return [{"name": name, "version": _version(name), "hint": hint} for name, hint in PROGRAMS.items()]
 
 
 def speeds(names: list[str]) -> list[dict[str, Any]]:
-    """The layer under every backend, and a machine under the interpreter and a plain loop."""
+    """The layer with every backend, and a machine with the interpreter and with a Python loop."""
     return [_layer(names), _machine()]
 
 
@@ -60,11 +101,11 @@ def _layer(names: list[str]) -> dict[str, Any]:
     from detent.nn import NFSM
 
     x = torch.randn(4, 1024, 64, generator=torch.Generator().manual_seed(0))
-    timed: dict[str, Callable[[], object]] = {}
+    calls: dict[str, Callable[[], object]] = {}
     for name in names:
         layer = NFSM(64, (4, 3, 2), backend=name, generator=torch.Generator().manual_seed(0)).eval()
-        timed[name] = _without_gradient(layer, x)
-    return _measured("NFSM(64, heads=(4, 3, 2)), 4 words of 1,024 steps, forward", timed)
+        calls[name] = _without_gradient(layer, x)
+    return _measured("NFSM(64, heads=(4, 3, 2)), 4 words of 1,024 steps, forward", calls)
 
 
 def _machine() -> dict[str, Any]:
@@ -83,39 +124,39 @@ def _machine() -> dict[str, Any]:
         return state
 
     assert loop() == machine.run(word)
-    named = {f"detent.runtime ({machine.strategy})": lambda: machine.run(word), "a loop in Python": loop}
-    return _measured("S4, 262,144 steps, the machine alone", named)
+    calls = {f"detent.runtime ({machine.strategy})": lambda: machine.run(word), "a loop in Python": loop}
+    return _measured("S4, 262,144 steps, the machine alone", calls)
 
 
-def _measured(what: str, timed: dict[str, Callable[[], object]]) -> dict[str, Any]:
-    taken = {name: _fastest(work) for name, work in timed.items()}
-    slowest = max(taken.values())
+def _measured(what: str, calls: dict[str, Callable[[], object]]) -> dict[str, Any]:
+    times = {name: _fastest(call) for name, call in calls.items()}
+    slowest = max(times.values())
     rows = [
         {"name": name, "milliseconds": round(1000 * seconds, 4), "ratio": round(slowest / seconds, 2)}
-        for name, seconds in taken.items()
+        for name, seconds in times.items()
     ]
     return {"what": what, "rows": rows}
 
 
-def _fastest(work: Callable[[], object]) -> float:
-    """The fastest of a few turns, after one that does not count."""
-    work()
-    turns: list[float] = []
-    while len(turns) < TURNS and sum(turns) < ENOUGH:
-        begun = time.perf_counter()
-        work()
-        turns.append(time.perf_counter() - begun)
-    return min(turns)
+def _fastest(call: Callable[[], object]) -> float:
+    """Seconds of the fastest of several calls, after a warm-up."""
+    call()
+    times: list[float] = []
+    while len(times) < MAX_REPEATS and sum(times) < MAX_SECONDS:
+        began = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - began)
+    return min(times)
 
 
 def _without_gradient(layer: Any, x: Any) -> Callable[[], object]:
     import torch
 
-    def work() -> object:
+    def call() -> object:
         with torch.no_grad():
             return layer(x)
 
-    return work
+    return call
 
 
 def _installed(package: str) -> str | None:
@@ -128,61 +169,17 @@ def _installed(package: str) -> str | None:
 def _cuda() -> str:
     import torch
 
-    return f"on {torch.cuda.get_device_name(0)} too" if torch.cuda.is_available() else "torch sees no GPU"
+    return f"also on {torch.cuda.get_device_name(0)}" if torch.cuda.is_available() else "torch finds no GPU"
 
 
 def _version(program: str) -> str | None:
-    """The first line that the program says about itself."""
+    """The first line of the program's version."""
     if shutil.which(program) is None:
         return None
     try:
-        asked = subprocess.run(
+        done = subprocess.run(
             [program, "-V" if program == "dot" else "--version"], capture_output=True, text=True, timeout=10
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return next(iter((asked.stdout or asked.stderr).splitlines()), "").strip() or "there"
-
-
-def doctor(
-    measure: Annotated[bool, typer.Option("--measure/--no-measure", help="Whether to time the backends.")] = True,
-    as_json: AsJson = False,
-) -> None:
-    """Say what is installed, which backends are available and why not, and how fast they are here.
-
-    The measurement takes a few seconds. Times are the fastest of several turns; ratios are to the slowest.
-    Exit code 0 when the compiled kernels work, 1 when everything works but slower, and the remedy is told.
-
-    Examples:
-
-        detent doctor
-        detent doctor --no-measure --json
-    """
-
-    found: dict[str, Any] = {"packages": packages(), "backends": backends(), "programs": programs()}
-    if measure:
-        found["speeds"] = speeds([one["name"] for one in found["backends"] if one["available"]])
-    if as_json:
-        print_json(found)
-    else:
-        _tell(found)
-    raise typer.Exit(0 if all(one["available"] for one in found["backends"] if one["wanted"]) else 1)
-
-
-def _tell(found: dict[str, Any]) -> None:
-    _table("Packages", [(name, version or "not installed") for name, version in found["packages"].items()])
-    _table("Backends", [(one["name"], one["why_not"] or one["about"]) for one in found["backends"]])
-    _table("Programs", [(one["name"], one["version"] or one["what_for"]) for one in found["programs"]])
-    for measured in found.get("speeds", []):
-        rows = [(row["name"], f"{row['milliseconds']:10.3f} ms   x {row['ratio']:.1f}") for row in measured["rows"]]
-        _table(measured["what"], rows)
-
-
-def _table(title: str, rows: list[tuple[str, str]]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, show_header=False, padding=(0, 2))
-    for name, value in rows:
-        table.add_row(Text(name, style="dim"), Text(value))
-    show(Text(title, style="bold"), table)
+    return next(iter((done.stdout or done.stderr).splitlines()), "").strip() or "installed"

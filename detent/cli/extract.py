@@ -1,4 +1,4 @@
-"""`detent extract`: read the machine out of a trained network and write it where it can be used without one."""
+"""`detent extract`: extract the machine from a trained network and write it to a file."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ MACHINES, PROGRAMS = (".json", ".detent", ".dot", ".gv", ".att", ".ba"), (".c", 
 
 
 def extract(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `detent train` left.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, from `detent train`.")],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help=f"Where to: {', '.join((*MACHINES, *PROGRAMS))}.")
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help=f"Its ending: {', '.join((*MACHINES, *PROGRAMS))}."),
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Read the machine out of a trained network, without a look at any target, and write it.
+    """Extract the machine from the weights of a run, without access to its target, and write it to a file.
 
-    The ending of the file says how: a machine file (`.json` and `.detent` keep the heads), or a program that needs no
-    detent (`.c`, `.js`, `.onnx`).
+    The ending of the file selects the format: a machine file (`.json` and `.detent` keep the heads), or a program that
+    does not need detent (`.c`, `.js`, `.onnx`).
 
     Examples:
 
@@ -35,17 +36,17 @@ def extract(
 
     if output.suffix.lower() not in (*MACHINES, *PROGRAMS):
         raise unknown("ending", output.suffix or str(output), (*MACHINES, *PROGRAMS))
-    found, machine = read_out(run)
+    extracted, machine = read_out(run)
     if output.suffix.lower() in PROGRAMS:
         machine.export(output)
     else:
         machine.save(output)
     if as_json:
         print_json({
-            "run": str(run), "file": str(output), "heads": [list(layer) for layer in found.heads],
-            "joint_indices": found.joint_indices, "reached": len(found.reached), "states": machine.n_states,
-            "symbols": list(machine.symbols), "weights": found.weights,
+            "run": str(run), "file": str(output), "heads": [list(layer) for layer in extracted.heads],
+            "joint_indices": extracted.joint_indices, "reached": len(extracted.reached), "states": machine.n_states,
+            "symbols": list(machine.symbols), "weights": extracted.weights,
         })  # fmt: skip
     else:
         registers = {part.name: part.of_state for part in RunDir(run).task().registers}
-        print(found.describe(registers), f"{machine.n_states} states: {output}", sep="\n")
+        print(extracted.describe(registers), f"{machine.n_states} states, written to {output}", sep="\n")

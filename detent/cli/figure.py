@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from detent import records
-from detent.cli._errors import Verbs
+from detent.cli._errors import CommandGroup
 from detent.cli._output import AsJson, print_json
 from detent.errors import BrokenFile, InvalidConfig, unknown
 from detent.records import Row
@@ -23,7 +23,7 @@ Picture = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="O
 RowsAsJson = Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")]
 
 app = typer.Typer(
-    cls=Verbs.of("figure"), no_args_is_help=True, rich_markup_mode="markdown",
+    cls=CommandGroup.of("figure"), no_args_is_help=True, rich_markup_mode="markdown",
     help="Draw a machine, its tables, or a length sweep. Example: `detent figure machine S3 -o s3.svg`.",
 )  # fmt: skip
 

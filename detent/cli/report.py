@@ -1,4 +1,4 @@
-"""`detent report`: what a run learned and what is proved about it, as one page."""
+"""`detent report`: write the report of a run as one HTML page."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from detent.cli._output import AsJson, print_json
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A folder that `detent train` left.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run, from `detent train`.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to; report.html in the folder if not.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: report.html in the run's folder.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the report of a run: one HTML file that needs nothing else, for any browser, screen or paper.
+    """Write the report of a run: one self-contained HTML file, for any browser and for print.
 
-    It tells what was trained, the learning curve, the machine beside its target, every table, the certificate in
-    words (checked again on the way), the sweep if there is one, and how to run the machine.
+    It has the configuration, training curves, the machine beside its target, every transition table, the certificate
+    in sentences (checked on the way), the length sweep if there is one, and how to run the machine.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""`detent run`: a machine as a Unix filter."""
+"""`detent run`: a machine as a Unix filter, symbols in, outputs out."""
 
 from __future__ import annotations
 
@@ -16,34 +16,33 @@ if TYPE_CHECKING:
     from detent.runtime.filter import Filter
 
 CHUNK = 1 << 20
+"""Bytes read at a time, at most."""
 
 
-def run_machine(
+def run(
     machine: Annotated[
         Path, typer.Argument(metavar="MACHINE", show_default=False, help="A machine file: .json, .detent, .dot, ...")
     ],
     text: Annotated[
-        Path | None, typer.Argument(metavar="INPUT", show_default=False, help="A text; standard input without it.")
+        Path | None, typer.Argument(metavar="INPUT", show_default=False, help="A text file. Default: standard input.")
     ] = None,
-    each_line: Annotated[bool, typer.Option("--each-line", "-l", help="Begin anew at every line.")] = False,
+    each_line: Annotated[bool, typer.Option("--each-line", "-l", help="Reset the machine at every line.")] = False,
     final: Annotated[
-        bool, typer.Option("--final", "-f", help="Print only what is said last: of all, or of every line with -l.")
+        bool, typer.Option("--final", "-f", help="Print only the last output: of all, or of every line with -l.")
     ] = False,
     states: Annotated[bool, typer.Option("--states", "-s", help="Print states instead of outputs.")] = False,
     at: Annotated[
-        list[str] | None, typer.Option("--at", metavar="SYMBOL", help="Print only what is said at this symbol.")
+        list[str] | None, typer.Option("--at", metavar="SYMBOL", help="Print only the outputs at this symbol.")
     ] = None,
-    skip_unknown: Annotated[
-        bool, typer.Option("--skip-unknown", help="Pass over symbols that the machine does not know.")
-    ] = False,
-    strategy: Annotated[str, typer.Option(help="How to run it; auto picks the fastest way.")] = "auto",
+    skip_unknown: Annotated[bool, typer.Option("--skip-unknown", help="Skip unknown symbols.")] = False,
+    strategy: Annotated[str, typer.Option(help="How to run the machine; auto selects the fastest way.")] = "auto",
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Feed symbols to a machine and print what it says.
+    """Feed symbols to a machine and print its outputs.
 
-    Symbols are separated by white space; where every symbol is one letter they need no blanks, and where they are
-    words, 'Key?' is read as 'key ?'. One line of output answers one line of input, unless nothing is said to it. Memory
-    does not grow with the length of the text.
+    Symbols are separated by white space. Where every symbol is a single character they need no blanks; where symbols
+    are words, 'Key?' is read as 'key ?'. A line of input gives a line of output, unless it has no outputs. Memory does
+    not grow with the length of the text.
 
     Examples:
 
@@ -56,38 +55,38 @@ def run_machine(
     from detent.runtime import load
     from detent.runtime.filter import Filter
 
-    work = Filter(
+    filter = Filter(
         machine=load(machine), each_line=each_line, last=final, states=states, at=tuple(at or ()),
         unknown="skip" if skip_unknown else "error", strategy=strategy, form="json" if as_json else "text",
     )  # fmt: skip
-    source = sys.stdin.fileno() if text is None else _opened(text)
+    source = sys.stdin.fileno() if text is None else _open(text)
     try:
-        _pump(source, work)
+        _pump(source, filter)
     finally:
         if text is not None:
             os.close(source)
-    if work.reader.skipped:
-        print(f"detent: note: {work.reader.skipped} unknown symbols were passed over.", file=sys.stderr)
+    if filter.reader.skipped:
+        print(f"detent: note: {filter.reader.skipped} unknown symbols were skipped.", file=sys.stderr)
 
 
-def _opened(text: Path) -> int:
+def _open(text: Path) -> int:
     if text.is_dir():
-        raise BrokenFile(text, "this is a folder; wanted a text.")
+        raise BrokenFile(text, "this is a folder; expected a text file.")
     return os.open(text, os.O_RDONLY)
 
 
-def _pump(source: int, work: Filter) -> None:
-    """Answer what is read, as soon as it is read."""
+def _pump(source: int, filter: Filter) -> None:
+    """Write the outputs of what is read as soon as it is read."""
     out = sys.stdout.buffer
     reading = True
     while reading:
-        chunk = os.read(source, CHUNK)  # what there is, not a full chunk
+        chunk = os.read(source, CHUNK)  # what is available now, not a full chunk
         reading = bool(chunk)
-        out.write(work.feed(chunk) if reading else work.finish())
+        out.write(filter.feed(chunk) if reading else filter.finish())
         try:
-            work.reader.refuse_unknown()
+            filter.reader.refuse_unknown()
         except InvalidWord:
-            out.write(work.break_off())
+            out.write(filter.break_off())
             raise
         finally:
             out.flush()

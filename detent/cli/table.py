@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from detent.cli._errors import Verbs
+from detent.cli._errors import CommandGroup
 from detent.cli._output import AsJson, print_json
 from detent.errors import InvalidInput
 
 app = typer.Typer(
-    cls=Verbs.of("table"), no_args_is_help=True, rich_markup_mode="markdown",
+    cls=CommandGroup.of("table"), no_args_is_help=True, rich_markup_mode="markdown",
     help="Summarize the rows of training runs and length sweeps. Example: `detent table results --rows results`.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`detent tasks`: the tasks, their sizes, whether the last symbols tell their state, and the heads they need."""
+"""`detent tasks`: list the tasks, with their sizes, definiteness and suggested heads."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ def tasks(
         list[str] | None,
         typer.Argument(
             metavar="NAME|FILE", show_default=False, autocompletion=_completion.tasks,
-            help="Tasks, or machine files (.dot, .json, .att, .ba), to describe at length; none lists all tasks.",
+            help="Tasks or machine files (.dot, .json, .att, .ba) to describe in detail. Default: list all tasks.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """List the tasks: states, symbols, definite or not and why, suggested heads.
 
-    A task is **definite** when the last few symbols of a word tell the state. The **heads** are sizes of quotients
-    that together tell all states apart: give them to the layer.
+    A task is **definite** when the last few symbols of a word determine the state. The **heads** are sizes of quotients
+    that together distinguish all states: pass them to the layer.
 
     Examples:
 
         detent tasks                   all tasks
-        detent tasks S4 DFF5           two of them at length
+        detent tasks S4 DFF5           two of them in detail
         detent tasks mine.dot --json   a machine of yours, for a program
     """
     from detent.tasks import NAMES, describe, task
 
-    found = [task(name) for name in names or NAMES]
-    described = [describe(one) for one in with_progress(found, name=lambda one: one.name)]
+    selected = [task(name) for name in names or NAMES]
+    described = [describe(one) for one in with_progress(selected, name=lambda one: one.name)]
     if as_json:
         print_json([_row(about) for about in described])
     elif names:
-        for one, about in zip(found, described, strict=True):
+        for one, about in zip(selected, described, strict=True):
             _show(one, about)
     else:
         _list(described)
@@ -77,7 +77,7 @@ def _list(rows: list[Description]) -> None:
     for about in rows:
         sizes = (str(about.states), str(about.symbols), _heads(about))
         table.add_row(about.name, *sizes, Text(_definite(about)))
-    show(table, Text("\n`detent tasks NAME` says more about one; a machine file is a task too.", style="dim"))
+    show(table, Text("\n`detent tasks NAME` describes one in detail; a machine file is a task too.", style="dim"))
 
 
 def _heads(about: Description) -> str:
@@ -87,12 +87,12 @@ def _heads(about: Description) -> str:
 def _definite(about: Description) -> str:
     """Yes or no, and why, in one line."""
     if not about.definite:
-        return f"no: '{' '.join(about.definite.word)}' repeated keeps states apart"
-    order, drawn = about.definite.order, "" if about.machine_definite else " of the words drawn"
+        return f"no: '{' '.join(about.definite.word)}' repeated keeps states distinct"
+    order, sampled = about.definite.order, "" if about.machine_definite else " of a sampled word"
     return (
-        f"yes: the last symbol{drawn} tells the state"
+        f"yes: the last symbol{sampled} determines the state"
         if order == 1
-        else f"yes: the last {order} symbols{drawn} tell the state"
+        else f"yes: the last {order} symbols{sampled} determine the state"
     )
 
 

@@ -1,4 +1,4 @@
-"""Wrong calls of every kind get one sentence and exit code 2; nothing half-written is left behind."""
+"""The program: messages, exit codes, help; wrong calls get one sentence and exit code 2."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from detent.automata import cyclic
 from detent.automata.io import to_json
 from detent.cli._app import app, run
 
-Said = pytest.CaptureFixture[str]
+Captured = pytest.CaptureFixture[str]
 PROGRAM = [sys.executable, "-m", "detent"]
 
 
-def complaint(arguments: list[str], said: Said) -> str:
+def error_of(arguments: list[str], captured: Captured) -> str:
     """The one sentence that a wrong call gets."""
     assert run(arguments) == 2
-    out, err = said.readouterr()
+    out, err = captured.readouterr()
     assert out == ""
     assert err.startswith("detent: ")
     assert err.count("\n") == 1
@@ -46,8 +46,8 @@ def complaint(arguments: list[str], said: Said) -> str:
         (["--nonsense"], "no such option: --nonsense"),
     ],
 )
-def test_wrong_calls(arguments: list[str], sentence: str, capsys: Said) -> None:
-    assert complaint(arguments, capsys).startswith(sentence)
+def test_run_of_wrong_calls(arguments: list[str], sentence: str, capsys: Captured) -> None:
+    assert error_of(arguments, capsys).startswith(sentence)
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_wrong_calls(arguments: list[str], sentence: str, capsys: Said) -> None:
     ],
     ids=["empty", "not text", "nondeterministic", "10 MB of noise", "4 MB of braces"],
 )
-def test_broken_files(content: bytes, reason: str, tmp_path: Path, capsys: Said) -> None:
+def test_run_on_broken_files(content: bytes, reason: str, tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "bad.dot").write_bytes(content)
-    sentence = complaint(["tasks", str(tmp_path / "bad.dot")], capsys)
+    sentence = error_of(["tasks", str(tmp_path / "bad.dot")], capsys)
     assert reason in sentence
     assert len(sentence) < 400
 
@@ -77,34 +77,34 @@ def test_broken_files(content: bytes, reason: str, tmp_path: Path, capsys: Said)
         ({"format": "recipe"}, "bad.json, line 1"),
     ],
 )
-def test_broken_machines(change: dict[str, object], reason: str, tmp_path: Path, capsys: Said) -> None:
+def test_run_on_broken_machines(change: dict[str, object], reason: str, tmp_path: Path, capsys: Captured) -> None:
     whole = json.loads(to_json(cyclic(2)))
     assert set(change) <= set(whole)
     (tmp_path / "bad.json").write_text(json.dumps(whole | change))
-    assert reason in complaint(["tasks", str(tmp_path / "bad.json")], capsys)
+    assert reason in error_of(["tasks", str(tmp_path / "bad.json")], capsys)
 
 
-def test_a_folder_is_no_machine(tmp_path: Path, capsys: Said) -> None:
-    assert "directory" in complaint(["tasks", str(tmp_path)], capsys).lower()
+def test_run_on_a_folder(tmp_path: Path, capsys: Captured) -> None:
+    assert "directory" in error_of(["tasks", str(tmp_path)], capsys).lower()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read(tmp_path: Path, capsys: Said) -> None:
+def test_run_on_a_file_without_permission(tmp_path: Path, capsys: Captured) -> None:
     secret = tmp_path / "secret.dot"
     secret.write_text("digraph g {}")
     secret.chmod(0)
-    assert "permission denied" in complaint(["tasks", str(secret)], capsys).lower()
+    assert "permission denied" in error_of(["tasks", str(secret)], capsys).lower()
 
 
 @pytest.mark.parametrize("arguments", [[], ["figure"]])
-def test_without_a_verb_the_help_is_shown(arguments: list[str], capsys: Said) -> None:
+def test_run_without_a_verb_shows_the_help(arguments: list[str], capsys: Captured) -> None:
     assert run(arguments) == 2
     out, err = capsys.readouterr()
     assert "Usage: detent" in out
     assert err == ""
 
 
-def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exit_code_of_a_bug_is_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     from detent import tasks
 
     monkeypatch.setattr(tasks, "describe", lambda _: 1 // 0)
@@ -112,7 +112,7 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
         run(["tasks", "S3"])
 
 
-def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:
+def test_exit_code_of_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     from detent import tasks
 
     def interrupted(_: object) -> None:
@@ -123,17 +123,17 @@ def test_an_interrupt_ends_with_130(monkeypatch: pytest.MonkeyPatch, capsys: Sai
     assert capsys.readouterr() == ("", "detent: interrupted.\n")
 
 
-def test_a_system_error_names_the_file(monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:
+def test_exit_code_of_a_system_error_is_2_and_names_the_file(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     from detent import tasks
 
     def full(_: object) -> None:
         raise OSError(28, "No space left on device", "s3.svg")
 
     monkeypatch.setattr(tasks, "describe", full)
-    assert complaint(["tasks", "S3"], capsys) == "s3.svg: no space left on device."
+    assert error_of(["tasks", "S3"], capsys) == "s3.svg: no space left on device."
 
 
-def test_doubts_about_a_file_are_notes(tmp_path: Path, capsys: Said) -> None:
+def test_exit_code_of_warnings_is_0_and_they_are_notes(tmp_path: Path, capsys: Captured) -> None:
     odd = tmp_path / "machine.txt"
     odd.write_text(to_json(cyclic(2)))
     assert run(["tasks", str(odd), "--json"]) == 0
@@ -143,20 +143,20 @@ def test_doubts_about_a_file_are_notes(tmp_path: Path, capsys: Said) -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["tasks", "--help"], ["figure", "machine", "--help"]])
-def test_help_teaches_by_example(arguments: list[str], capsys: Said) -> None:
+def test_help_has_examples(arguments: list[str], capsys: Captured) -> None:
     assert run(arguments) == 0
     out, _ = capsys.readouterr()
     assert "  detent " in out
 
 
-def test_every_verb_is_in_the_guide(capsys: Said) -> None:
+def test_help_guide_has_every_verb(capsys: Captured) -> None:
     run(["--help"])
     guide = capsys.readouterr().out
     for verb in [*app.registered_commands, *app.registered_groups]:
         assert f"  detent {verb.name} " in guide or f"  detent {verb.name}\n" in guide
 
 
-def test_the_program_itself() -> None:
+def test_program_in_a_process_of_its_own() -> None:
     done = subprocess.run([*PROGRAM, "--version"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("detent ")
@@ -165,7 +165,7 @@ def test_the_program_itself() -> None:
     assert wrong.stderr == "detent: nope.json: there is no such file.\n"
 
 
-def test_a_reader_that_leaves_early_is_no_disaster() -> None:
+def test_program_into_a_closed_pipe() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run([*PROGRAM, "tasks", "Z2", "S3"], stdout=writer, stderr=subprocess.PIPE, text=True)
@@ -175,13 +175,13 @@ def test_a_reader_that_leaves_early_is_no_disaster() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize("arguments", [["tasks", "Z2"], ["tasks", "Z2", "--json"], ["--help"]])
-def test_a_full_disk_gets_a_sentence(arguments: list[str]) -> None:
+def test_program_on_a_full_disk(arguments: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run([*PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (2, "detent: standard output: no space left on device.\n")
 
 
-def test_an_interrupted_program_says_so_and_stops() -> None:
+def test_program_interrupted() -> None:
     program = (
         "import os, signal, time, detent.tasks as tasks\n"
         "tasks.describe = lambda _: (os.kill(os.getpid(), signal.SIGINT), time.sleep(60))\n"

@@ -1,4 +1,4 @@
-"""The demo shows what it promises, keeps it, and would say so if it did not come out."""
+"""`detent demo`: its output, saved runs, exit codes."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
         yield out  # type: ignore[misc]
 
 
-def test_it_is_kept_and_can_be_shown_again(shown: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_shows_saved_runs(shown: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", "--out", str(shown), "--max-length", "4096"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert "correct on every word of every length; weakest margin" in out
-    assert "no word goes wrong anywhere" in out
+    assert "correct on every word of every length; smallest margin" in out
+    assert re.search(r"\n  no failure \(\d", out)
     assert "fails at length" in out
     assert "(0 1) (1 2)" in out
-    assert re.search(r"NFSM +right on every word of every length: a proof, and tried to 4,096 moves\n", out)
-    assert re.search(r"Mamba +fails at \d+ moves; \d+% of the words right at \d+; no proof to be had\n", out)
+    assert re.search(r"NFSM +proved correct on every word of every length; tested up to 4,096 moves\n", out)
+    assert re.search(r"Mamba +nothing proved; fails at \d+ moves; \d+% of words correct at \d+ moves\n", out)
 
 
-def test_the_report_has_both_sweeps(shown: Path) -> None:
+def test_demo_report_has_both_sweeps(shown: Path) -> None:
     page = (shown / "nfsm" / "report.html").read_text()
     assert "nfsm: no failure up to length 4,096" in page
     assert "mamba: fails at length" in page
     assert "nfsm" not in (shown / "mamba" / "report.html").read_text()
 
 
-def test_for_programs(shown: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_as_json(shown: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", "--out", str(shown), "--max-length", "4096", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["nfsm"]["certified"] is True
-    assert told["nfsm"]["failing_length"] is None
-    assert 1 <= told["mamba"]["failing_length"] <= 4096
+    result = json.loads(capsys.readouterr().out)
+    assert result["nfsm"]["certified"] is True
+    assert result["nfsm"]["failing_length"] is None
+    assert 1 <= result["mamba"]["failing_length"] <= 4096
 
 
-def test_it_is_called_as_it_was_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_demo_prints_the_program_as_it_was_called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo.sys, "argv", [str(tmp_path / ".venv" / "bin" / "detent"), "demo"])
     monkeypatch.setattr(demo.shutil, "which", lambda _: None)
@@ -62,17 +62,20 @@ def test_it_is_called_as_it_was_found(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert demo._program() == "detent"
 
 
-def test_interrupted(shown: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_interrupted_says_how_to_resume(
+    shown: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(demo, "_mamba", stopped)
     assert run(["demo", "--out", str(shown), "--max-length", "4096", "--json"]) == 130
-    told = f"detent: interrupted; what was done is in {shown}, and the demo goes on when it is repeated.\n"
-    assert capsys.readouterr() == ("", told)
+    assert capsys.readouterr() == ("", f"detent: interrupted; repeat the command to resume {shown}.\n")
 
 
-def test_it_barks(shown: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_exits_with_1_when_the_baseline_does_not_fail(
+    shown: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     honest = demo._mamba
     monkeypatch.setattr(demo, "_mamba", lambda *a: honest(*a) | {"failing_length": None})
     assert run(["demo", "--out", str(shown), "--max-length", "4096", "--json"]) == 1

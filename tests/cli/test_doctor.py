@@ -1,4 +1,4 @@
-"""The doctor finds what is there, says why something is not, and its exit code means it."""
+"""`detent doctor`: what is installed, why a backend is missing, exit codes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from detent import native
-from detent.cli import doctor as doctoring
+from detent.cli import doctor
 from detent.cli._app import run
 
 WORKS = 0 if native.available() else 1
 NAMES = (["cpu"] if native.available() else []) + ["tree", "reference"]
 
 
-def test_what_it_finds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctor_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["doctor", "--json"]) == WORKS
     found = json.loads(capsys.readouterr().out)
     assert found["packages"]["torch"] == __import__("torch").__version__
@@ -29,16 +29,16 @@ def test_what_it_finds(capsys: pytest.CaptureFixture[str]) -> None:
         assert all(row["milliseconds"] > 0 for row in measured["rows"])
 
 
-def test_for_people(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctoring.shutil, "which", lambda name: None)
+def test_doctor_prints_tables(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
     assert run(["doctor", "--no-measure"]) == WORKS
     out = capsys.readouterr().out
-    assert "plain torch" in out
-    assert "not found: runs machines that were exported as JavaScript" in out
+    assert "torch operations" in out
+    assert "not found; it runs machines exported as JavaScript" in out
     assert " ms" not in out
 
 
-def test_without_kernels_it_says_why_and_what_to_do() -> None:
+def test_doctor_without_kernels_says_why_and_what_to_do() -> None:
     program = [sys.executable, "-m", "detent", "doctor", "--no-measure"]
     done = subprocess.run(program, env={"DETENT_NATIVE": "0", "PYTHONPATH": str(Path(__file__).parents[2])},
                           capture_output=True, text=True)  # fmt: skip

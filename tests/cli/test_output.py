@@ -1,4 +1,4 @@
-"""A bar for people who wait at a terminal, and for nobody else."""
+"""Progress bars and status lines: on a terminal, and nowhere else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from detent.cli._output import with_progress
+from detent.cli._output import TrainingStatus, format_duration, with_progress
 
 PROGRAM = """
 import sys, time
@@ -32,14 +32,40 @@ def at_a_terminal(pause: float) -> str:
     return shown
 
 
-def test_a_bar_appears_while_one_item_takes_long() -> None:
+def test_with_progress_shows_a_bar_while_one_item_takes_long() -> None:
     assert "pause 2" in at_a_terminal(2)
 
 
-def test_what_is_quick_shows_no_bar() -> None:
+def test_with_progress_shows_no_bar_for_quick_items() -> None:
     assert "pause" not in at_a_terminal(0)
 
 
-def test_a_pipe_gets_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_progress_shows_no_bar_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(with_progress([1, 2, 3], name=str)) == [1, 2, 3]
     assert capsys.readouterr() == ("", "")
+
+
+def test_training_status_line() -> None:
+    status = TrainingStatus({"tracking": 1_000, "released": 20})
+    row = {"attempt": 0, "phase": "tracking", "step": 50, "loss": 0.51234, "first_error": 12.0, "accuracy": 0.25}
+    assert status.line(row, 10.0) == "tracking, step 50/1,000: loss 0.512, first error 12, accuracy 0.25"
+    later = {**row, "step": 100, "accuracy": 1.0}
+    assert status.line(later, 15.0).endswith("accuracy 1, at most 2 min left")
+    restart = {"attempt": 2, "phase": "released", "step": 10, "loss": 0.5}
+    assert status.line(restart, 20.0) == "restart 2, released, step 10/20: loss 0.5"
+    assert status.line({**restart, "step": 20}, 21.0) == "extracting the machine, bounding its rounding error"
+    pretraining = {"attempt": 0, "phase": "anchored", "step": 20, "loss": 0.5, "table_margin": 7.71, "read_margin": 7.3}
+    assert status.line(pretraining, 22.0) == "anchored, step 20: loss 0.5, table margin 7.71, read-out margin 7.3"
+
+
+def test_training_status_prints_nothing_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with TrainingStatus({}) as status:
+        status({"phase": "tracking", "step": 1, "loss": 1.0})
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.4, "0 s"), (89, "89 s"), (600, "10 min"), (9_000, "2 h"), (400_000, "5 days")]
+)
+def test_format_duration(seconds: float, words: str) -> None:
+    assert format_duration(seconds) == words

@@ -1,4 +1,4 @@
-"""What a new user does wrong, and the sentence that each of it gets: what came, what was wanted, the way out."""
+"""Mistakes of new users, and the sentence that each one gets: what came, what was expected, the way out."""
 
 from __future__ import annotations
 
@@ -16,23 +16,15 @@ import pytest
 
 from detent import records
 from detent.cli._app import run
-from detent.train import train
 
-Said = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(scope="module")
-def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wrong") / "run"
-    assert train("S3", out=folder, width=16).certified
-    return folder
+Captured = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def here(learned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a run, and things that are nearly right."""
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(learned, "run")
+    shutil.copytree(trained, "run")
     Path("empty").mkdir()
     shutil.copytree("run", "cut")
     Path("cut/model.safetensors").write_bytes(Path("run/model.safetensors").read_bytes()[:1000])
@@ -56,9 +48,9 @@ def here(learned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return tmp_path
 
 
-def sentence(arguments: list[str], said: Said) -> str:
+def sentence(arguments: list[str], captured: Captured) -> str:
     assert run(arguments) == 2
-    out, err = said.readouterr()
+    out, err = captured.readouterr()
     assert out == ""
     assert err.startswith("detent: ")
     assert err.endswith((".\n", "?\n"))
@@ -72,7 +64,7 @@ CALLS = {
     "train M12": "unknown task 'M12'. Did you mean 'M11'",
     "train mine.dot": "mine.dot: there is no such file.",
     "train empty": "empty: it cannot be read: Is a directory.",
-    "train S3 --heads 3x2": "heads are numbers with commas between them, such as 4,3,2; got '3x2'.",
+    "train S3 --heads 3x2": "--heads takes numbers separated by commas, such as 4,3,2; got '3x2'.",
     "train S3 --heads 2,2": "no quotients of S3 that tell its states apart fit into heads (2, 2); leave the heads out",
     "train S3 --recipe papr": "unknown recipe 'papr'. Did you mean 'paper'? Known: default, anchored, paper.",
     "train S3 --cell lstm": "unknown cell 'lstm'. Did you mean 'nfsm'? Known: nfsm, mamba, aussm, pdssm, bmru.",
@@ -82,7 +74,7 @@ CALLS = {
     "train S3 --seed 99999999999999999999": "a seed is a number from 0 to 2^62 - 1; got 99999999999999999999.",
     "train S3 --heads -3,2": "no quotients of S3 that tell its states apart fit into heads (-3, 2); leave",
     "train S3 --supervise all": "unknown supervision 'all'. Known: states, outputs.",
-    "train S3 --cell mamba --supervise outputs": "a baseline is told the states; leave --supervise outputs out, or",
+    "train S3 --cell mamba --supervise outputs": "a baseline is trained on states; remove --supervise outputs, or",
     "train S3 --cell mamba --recipe default2": "unknown recipe of a baseline 'default2'. Known: cpu, ",
     "train S3 --out foreign": "foreign holds something else than a run; name another folder.",
     "train S3 --cell mamba --out foreign": "foreign holds something else than a run; name another folder.",
@@ -105,7 +97,7 @@ CALLS = {
     "certify run --against S4": "the machine reads '(0 1)', '(1 2)' and the target '(0 1)', '(1 2)', '(2 3)'; both",
     "certify others.json --against S3": "the machine reads 'x', 'y' and the target '(0 1)', '(1 2)'; both read the",
     "certify run -o nowhere/c.json": "nowhere/c.json: it cannot be written: there is no folder ",
-    "certify run/machine.json": "run/machine.json does not say what it should be; add --against TASK or",
+    "certify run/machine.json": "run/machine.json does not name its target; add --against TASK or",
     "sweep empty": "empty: this is not the folder of a run: it has no config.json.",
     "sweep run --max-length 0": "invalid value for '--max-length': it should be greater than or equal to 1.",
     "sweep run --max-length -5": "invalid value for '--max-length': it should be greater than or equal to 1.",
@@ -122,7 +114,7 @@ CALLS = {
     "extract cut -o s3.json": "cut/model.safetensors: these are not the weights of this run (",
     "report empty": "empty: this is not the folder of a run: there is no config.json in it.",
     "report run -o nowhere/s3.html": "nowhere/s3.html: it cannot be written: there is no folder ",
-    "run run/machine.json foreign": "foreign: this is a folder; wanted a text.",
+    "run run/machine.json foreign": "foreign: this is a folder; expected a text file.",
     "run run/machine.json words.txt --strategy warp": "unknown strategy 'warp'. Known: auto, plain",
     "run others.json words.txt": "unknown symbol 'a' on line 1, letter 1. This machine reads x, y.",
     "run run": "run: it cannot be read: is a directory.",
@@ -140,14 +132,16 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_it_gets_a_sentence(call: str, here: Path, capsys: Said) -> None:
+def test_wrong_call_gets_a_sentence(call: str, here: Path, capsys: Captured) -> None:
     before = {path.name for path in here.iterdir()} | {"runs"}
     assert sentence(call.split(), capsys).startswith(CALLS[call])
     assert {path.name for path in here.iterdir()} <= before
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EDQUOT], ids=errno.errorcode.__getitem__)
-def test_a_disk_that_does_not_take_it(number: int, here: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_on_a_disk_that_cannot_be_written(
+    number: int, here: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuses(_: int) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -159,7 +153,7 @@ def test_a_disk_that_does_not_take_it(number: int, here: Path, capsys: Said, mon
     assert not list(Path("run").glob(".*"))
 
 
-def test_a_disk_that_is_full_halfway(here: Path) -> None:
+def test_report_on_a_disk_that_is_full_halfway(here: Path) -> None:
     def small() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, 1 << 12))
@@ -175,12 +169,12 @@ def test_a_disk_that_is_full_halfway(here: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_may_not_be_written(here: Path, capsys: Said) -> None:
+def test_report_into_a_folder_without_permission(here: Path, capsys: Captured) -> None:
     Path("run").chmod(0o555)
     assert sentence(["report", "run"], capsys) == "run/report.html: it cannot be written: Permission denied."
 
 
-def test_an_interrupted_write_leaves_what_was_there(here: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_interrupted_leaves_the_old_file(here: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -192,7 +186,7 @@ def test_an_interrupted_write_leaves_what_was_there(here: Path, capsys: Said, mo
     assert not list(Path("run").glob(".*"))
 
 
-def test_another_machine_is_told_by_a_word(here: Path, capsys: Said) -> None:
+def test_certify_against_another_machine_gives_a_word(here: Path, capsys: Captured) -> None:
     bent = json.loads(Path("run/machine.json").read_text())
     bent["tables"][0][0] = 0
     bent.pop("heads", None)
@@ -201,23 +195,23 @@ def test_another_machine_is_told_by_a_word(here: Path, capsys: Said) -> None:
     assert capsys.readouterr().out.startswith("not certified: after '(0 1)")
 
 
-def test_a_refused_call_leaves_the_name_of_its_folder_free(here: Path, capsys: Said) -> None:
+def test_train_of_a_wrong_call_leaves_no_folder(here: Path, capsys: Captured) -> None:
     assert "fit into heads (2, 2)" in sentence(["train", "S3", "--heads", "2,2"], capsys)
     assert not Path("runs/S3-42-default").exists()
 
 
-def test_a_foreign_folder_is_left_alone(here: Path, capsys: Said) -> None:
+def test_train_leaves_a_foreign_folder_alone(here: Path, capsys: Captured) -> None:
     sentence(["train", "S3", "--out", "foreign"], capsys)
     assert [path.name for path in Path("foreign").iterdir()] == ["notes.txt"]
 
 
-def test_names_in_any_alphabet(here: Path, capsys: Said) -> None:
+def test_tasks_with_names_in_any_alphabet(here: Path, capsys: Captured) -> None:
     assert run(["tasks", "gefüge ä.dot", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["name"] == "gefüge ä"
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no device that is always full")
-def test_a_device_is_written_to_and_never_replaced(here: Path, capsys: Said) -> None:
+def test_report_to_a_device_does_not_replace_it(here: Path, capsys: Captured) -> None:
     full = "/dev/full: it cannot be written: No space left on device."
     assert sentence(["report", "run", "-o", "/dev/full"], capsys) == full
     assert Path("/dev/full").is_char_device()
@@ -225,11 +219,11 @@ def test_a_device_is_written_to_and_never_replaced(here: Path, capsys: Said) -> 
     assert Path("/dev/null").is_char_device()
 
 
-def test_too_little_memory(here: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_report_without_enough_memory(here: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     from detent import report
 
     def needs_more(*_: object) -> None:
         raise MemoryError
 
     monkeypatch.setattr(report, "write_report", needs_more)
-    assert sentence(["report", "run"], capsys) == "there is not enough memory for this; ask for less at a time."
+    assert sentence(["report", "run"], capsys) == "out of memory; use smaller sizes."

@@ -1,9 +1,10 @@
-"""`detent run`: a filter that copes with pipes, unknown symbols and files that are none."""
+"""`detent run`: options, pipes, unknown symbols, memory; and a text in English against a dictionary."""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,8 @@ from detent.cli._app import run
 from detent.runtime import Machine
 
 PROGRAM = [sys.executable, "-m", "detent", "run"]
+TSO3 = Path(__file__).parents[2] / "results" / "machines" / "TSO3-42.json"
+PEOPLE, ITEMS = ("alice", "bob", "charlie"), ("ring", "key", "coin")
 
 
 @pytest.fixture
@@ -35,7 +38,7 @@ def filtered(arguments: list[str | Path], text: str | bytes) -> tuple[int, str, 
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "output"),
     [
         ([], "walk wait\nwalk\n"),
         (["--final"], "walk\n"),
@@ -46,13 +49,13 @@ def filtered(arguments: list[str | Path], text: str | bytes) -> tuple[int, str, 
         (["--json", "--final"], '{"symbols": 3, "state": "green", "said": "walk"}\n'),
     ],
 )
-def test_what_it_prints(options: list[str], said: str, light: Path, tmp_path: Path) -> None:
-    assert filtered([light, *options], "go stop\ngo\n") == (0, said, "")
+def test_run_prints(options: list[str], output: str, light: Path, tmp_path: Path) -> None:
+    assert filtered([light, *options], "go stop\ngo\n") == (0, output, "")
     (tmp_path / "words.txt").write_text("go stop\ngo\n")
-    assert filtered([light, tmp_path / "words.txt", *options], "") == (0, said, "")
+    assert filtered([light, tmp_path / "words.txt", *options], "") == (0, output, "")
 
 
-def test_every_kind_of_machine_file(light: Path, tmp_path: Path) -> None:
+def test_run_of_every_format_of_machine_file(light: Path, tmp_path: Path) -> None:
     from detent.runtime import load
 
     for name in ("light.detent", "light.dot"):
@@ -62,7 +65,7 @@ def test_every_kind_of_machine_file(light: Path, tmp_path: Path) -> None:
     assert filtered([tmp_path / "s3.json", "--final"], "(0 1) (1 2) (0 1) (1 2) (0 1) (1 2)") == (0, "e\n", "")
 
 
-def test_unknown_symbols_are_named_and_what_was_before_is_answered(light: Path) -> None:
+def test_run_names_an_unknown_symbol_after_the_outputs_before_it(light: Path) -> None:
     code, out, err = filtered([light], "go stop\ngo sotp go\n")
     assert code == 2
     assert out == "walk wait\nwalk\n"
@@ -71,13 +74,13 @@ def test_unknown_symbols_are_named_and_what_was_before_is_answered(light: Path) 
     )
 
 
-def test_unknown_symbols_can_be_passed_over(light: Path) -> None:
+def test_run_skips_unknown_symbols(light: Path) -> None:
     assert filtered([light, "--skip-unknown"], "go fly stop\nfly") == (
-        0, "walk wait\n", "detent: note: 2 unknown symbols were passed over.\n",
+        0, "walk wait\n", "detent: note: 2 unknown symbols were skipped.\n",
     )  # fmt: skip
 
 
-def test_a_closed_pipe_is_no_disaster(light: Path) -> None:
+def test_run_into_a_closed_pipe(light: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run([*PROGRAM, light], input=b"go\n" * 1000, stdout=writer, stderr=subprocess.PIPE)
@@ -85,7 +88,7 @@ def test_a_closed_pipe_is_no_disaster(light: Path) -> None:
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_a_line_is_answered_before_the_next_comes(light: Path) -> None:
+def test_run_prints_a_line_before_it_reads_the_next(light: Path) -> None:
     with subprocess.Popen([*PROGRAM, light], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
         assert program.stdin is not None
         assert program.stdout is not None
@@ -106,11 +109,11 @@ def test_a_line_is_answered_before_the_next_comes(light: Path) -> None:
         (["{light}", "--strategy", "heads"], "strategy 'heads' is not possible here: this machine was made without"),
         (["{light}", "--at", "stp"], "unknown symbol 'stp' to answer at. Did you mean 'stop'?"),
         (["{folder}"], "{folder}: it cannot be read: is a directory."),
-        (["{light}", "{folder}"], "{folder}: this is a folder; wanted a text."),
+        (["{light}", "{folder}"], "{folder}: this is a folder; expected a text file."),
         ([], "missing argument 'MACHINE'."),
     ],
 )
-def test_wrong_calls(
+def test_run_of_wrong_calls(
     arguments: list[str], sentence: str, light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     named = {"light": light, "folder": tmp_path}
@@ -122,7 +125,7 @@ def test_wrong_calls(
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="this system does not tell")
-def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
+def test_run_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
     """Thirty times the text in one line without end, and at most a little more memory."""
     Machine.of(tomita(3)).save(tmp_path / "t.json")
     program = (
@@ -144,7 +147,7 @@ def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_million_sentences(tmp_path: Path) -> None:
+def test_run_of_a_million_sentences(tmp_path: Path) -> None:
     """Every question of many stories, answered from text, against the task's own labels."""
     from detent.tasks import task
 
@@ -157,3 +160,58 @@ def test_a_million_sentences(tmp_path: Path) -> None:
     assert (code, err) == (0, "")
     wanted = [tso.machine.states[state] for state in batch.states[:, -1]]
     assert out.splitlines() == wanted
+
+
+def story(sentences: int, seed: int, *, neat: bool) -> tuple[str, list[str]]:
+    """(a text of so many sentences, the answers to its questions), computed with a dictionary."""
+    chance, holder = random.Random(seed), dict[str, str]()
+    lines, answers = [], []
+    for _ in range(sentences):
+        left = [item for item in ITEMS if item not in holder]
+        empty = [one for one in PEOPLE if one not in holder.values()]
+        kind = chance.random()
+        if left and empty and (kind < 0.3 or not holder):
+            item, one = chance.choice(left), chance.choice(empty)
+            holder[item] = one
+            lines.append(f"{one} has the {item} .")
+        elif kind < 0.8:
+            one, other = chance.sample(PEOPLE, 2)
+            holder = {item: {one: other, other: one}.get(who, who) for item, who in holder.items()}
+            lines.append(f"{one} swaps with {other} .")
+        else:
+            item = chance.choice(sorted(holder))
+            lines.append(f"who has the {item} ?")
+            answers.append(holder[item])
+    if not neat:
+        lines = [line.capitalize().replace(" .", ".").replace(" ?", "?") for line in lines]
+    return "\n".join(lines) + "\n", answers
+
+
+def answers_to(path: Path) -> tuple[int, list[str], str]:
+    done = subprocess.run([*PROGRAM, str(TSO3), str(path)], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout.split(), done.stderr
+
+
+@pytest.mark.parametrize("neat", [True, False])
+def test_run_of_a_story_of_two_thousand_sentences(neat: bool, tmp_path: Path) -> None:
+    text, answers = story(2_000, 5, neat=neat)
+    (tmp_path / "story.txt").write_text(text)
+    assert len(answers) > 300
+    assert answers_to(tmp_path / "story.txt") == (0, answers, "")
+
+
+@pytest.mark.slow
+def test_run_of_a_story_of_two_hundred_thousand_sentences(tmp_path: Path) -> None:
+    text, answers = story(200_000, 6, neat=True)
+    (tmp_path / "story.txt").write_text(text)
+    assert answers_to(tmp_path / "story.txt") == (0, answers, "")
+
+
+def test_run_of_a_story_with_an_unknown_word_and_an_invalid_sentence(tmp_path: Path) -> None:
+    (tmp_path / "story.txt").write_text("alice has the key .\nwho has the key ?\nbob swops with alice .\n")
+    code, printed, error = answers_to(tmp_path / "story.txt")
+    assert (code, printed) == (2, ["alice"])
+    assert "unknown symbol 'swops' on line 3, word 2. Did you mean 'swaps'?" in error
+    (tmp_path / "story.txt").write_text("alice has the key .\nbob has the key .\n")
+    code, printed, _ = answers_to(tmp_path / "story.txt")
+    assert (code, " ".join(printed)) == (0, "(not understood)")

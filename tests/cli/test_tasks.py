@@ -1,4 +1,4 @@
-"""`detent tasks`: what it lists, and what it says about one task."""
+"""`detent tasks`: the list, and the description of one task."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from detent import automata
 from detent.cli._app import run
 from detent.tasks import NAMES, task
 
-Said = pytest.CaptureFixture[str]
+Captured = pytest.CaptureFixture[str]
 
 
-def rows(arguments: list[str], said: Said) -> list[dict[str, object]]:
+def rows(arguments: list[str], said: Captured) -> list[dict[str, object]]:
     assert run(["tasks", *arguments, "--json"]) == 0
     out, err = said.readouterr()
     assert err == ""
@@ -23,7 +23,7 @@ def rows(arguments: list[str], said: Said) -> list[dict[str, object]]:
     return found
 
 
-def test_the_list_has_every_task_once(capsys: Said) -> None:
+def test_tasks_as_json_lists_every_task_once(capsys: Captured) -> None:
     found = {row["name"]: row for row in rows([], capsys)}
     assert tuple(found) == NAMES
     for name, row in found.items():
@@ -38,13 +38,13 @@ def test_the_list_has_every_task_once(capsys: Said) -> None:
 @pytest.mark.parametrize(
     ("name", "cost"), [("Z2", 4), ("S3", 13), ("S4", 29), ("A5", 169), ("M11", 484), ("DFF5", 9), ("FF", 9)]
 )
-def test_the_heads_are_at_least_as_good_as_those_of_the_paper(name: str, cost: int, capsys: Said) -> None:
+def test_tasks_suggest_heads_at_least_as_good_as_the_paper(name: str, cost: int, capsys: Captured) -> None:
     heads = rows([name], capsys)[0]["heads"]
     assert isinstance(heads, list)
     assert sum(d * d for d in heads) <= cost
 
 
-def test_the_list_for_people(capsys: Said) -> None:
+def test_tasks_prints_a_table(capsys: Captured) -> None:
     assert run(["tasks"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
@@ -55,7 +55,7 @@ def test_the_list_for_people(capsys: Said) -> None:
     assert "\x1b" not in out
 
 
-def test_one_task_at_length(capsys: Said) -> None:
+def test_tasks_describes_one_task(capsys: Captured) -> None:
     assert run(["tasks", "dff5"]) == 0
     out, _ = capsys.readouterr()
     assert out.startswith("DFF5: remember the last reset or set")
@@ -66,7 +66,7 @@ def test_one_task_at_length(capsys: Said) -> None:
     assert "not definite: 'identity' keeps" in out
 
 
-def test_a_machine_file(tmp_path: Path, capsys: Said) -> None:
+def test_tasks_describes_a_machine_file(tmp_path: Path, capsys: Captured) -> None:
     path = tmp_path / "mine.dot"
     automata.write_machine(automata.symmetric(3), path)
     (row,) = rows([str(path)], capsys)

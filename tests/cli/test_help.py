@@ -1,4 +1,4 @@
-"""Every example in every help stands on a line of its own on a narrow terminal, and runs as it is written."""
+"""The help of every verb: examples that fit a narrow terminal and run as written, every option, --json."""
 
 from __future__ import annotations
 
@@ -10,22 +10,41 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
 from detent.automata import Moore, write_machine
-from detent.cli._app import GUIDE, run
+from detent.cli._app import GUIDE, app, run
 from detent.runtime import load
 from detent.train import train
-from tests.cli.test_every_verb import VERBS
 
 ROOT = Path(__file__).parents[2]
-Said = pytest.CaptureFixture[str]
+Captured = pytest.CaptureFixture[str]
 NARROW = 80
 SLOW = ("train ", "demo", "figure ", "doctor", "sweep ", "tasks", "table drift", "run s3.json", "run mine.dot",
         "extract runs/S3-42-default -o s3.c")  # fmt: skip
 QUICK = ("figure machine S3", "tasks S4 DFF5", "tasks mine.dot", "train mine.dot --out")
+
+
+DESIGNED = {"tasks", "train", "sweep", "extract", "certify", "check", "run", "table", "figure"}
+
+
+def verbs() -> Iterator[tuple[list[str], object]]:
+    """Every command with the words that call it."""
+    waiting: list[tuple[list[str], object]] = [([], typer.main.get_command(app))]
+    while waiting:
+        words, command = waiting.pop()
+        inside = getattr(command, "commands", None)
+        if inside:
+            waiting += [([*words, name], one) for name, one in inside.items()]
+        else:
+            yield words, command
+
+
+VERBS = {" ".join(words): command for words, command in verbs()}
 
 
 def examples_of(name: str) -> list[str]:
@@ -37,7 +56,7 @@ def examples_of(name: str) -> list[str]:
 
 
 EXAMPLES = [example for name in VERBS for example in examples_of(name) if "mamba" not in example]
-"""A Mamba takes minutes to learn S3, and `tests/cli/test_sweep_verb.py` has one that does not."""
+"""A Mamba takes minutes to learn S3, and `tests/cli/test_sweep.py` has one that does not."""
 
 
 def is_slow(example: str) -> bool:
@@ -46,14 +65,14 @@ def is_slow(example: str) -> bool:
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_they_stand_on_lines_of_their_own(name: str, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_examples_fit_on_a_line(name: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(NARROW))
     assert run([*name.split(), "--help"]) == 0
     lines = [re.split(" {3,}", line.strip())[0] for line in capsys.readouterr().out.splitlines()]
     assert [example for example in examples_of(name) if example not in lines] == []
 
 
-def test_the_guide_fits_as_well(capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_guide_fits_on_lines(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(NARROW))
     assert run(["--help"]) == 0
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
@@ -82,7 +101,7 @@ def cast(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "example", [pytest.param(one, marks=[pytest.mark.slow] if is_slow(one) else []) for one in EXAMPLES]
 )
-def test_it_runs(example: str, cast: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:
+def test_help_example_runs(example: str, cast: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.chdir(cast)
     if re.search("[|>&]", example):
         detent = f'detent() {{ "{sys.executable}" -m detent "$@"; }}\n'
@@ -96,3 +115,26 @@ def test_it_runs(example: str, cast: Path, monkeypatch: pytest.MonkeyPatch, caps
     out, err = capsys.readouterr()
     assert (code, err) == (0, "")
     assert out
+
+
+def test_help_lists_all_verbs_of_the_design() -> None:
+    assert {name.split()[0] for name in VERBS} >= DESIGNED
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_help_has_an_example_and_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*name.split(), "--help"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(rf"(^|\s|\| )detent {name}( |$)", out.replace("│", " "), re.MULTILINE)
+    assert "--json" in out
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_help_describes_every_option(name: str) -> None:
+    for option in VERBS[name].params:  # type: ignore[attr-defined]
+        assert getattr(option, "help", None), f"{name}: {option.name}"
+
+
+def test_help_names_the_completion(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--help"]) == 0
+    assert "--install-completion" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""`detent check`: valid, refused with the reason, or no certificate at all."""
+"""`detent check`: valid, not valid with the reason, or not a certificate."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from detent.certify import Certificate
 from detent.cli._app import run
 from tests.certify.making import certificate
 
-Said = pytest.CaptureFixture[str]
+Captured = pytest.CaptureFixture[str]
 
 
 def write(folder: Path, name: str) -> Path:
@@ -22,7 +22,7 @@ def write(folder: Path, name: str) -> Path:
     return path
 
 
-def test_a_valid_one(tmp_path: Path, capsys: Said) -> None:
+def test_check_of_a_valid_certificate(tmp_path: Path, capsys: Captured) -> None:
     path = write(tmp_path, "S3")
     assert run(["check", str(path)]) == 0
     out, err = capsys.readouterr()
@@ -31,7 +31,7 @@ def test_a_valid_one(tmp_path: Path, capsys: Said) -> None:
     assert "weakest column: head 0" in out
 
 
-def test_one_flipped_digit(tmp_path: Path, capsys: Said) -> None:
+def test_check_of_a_changed_digit(tmp_path: Path, capsys: Captured) -> None:
     path = write(tmp_path, "S3")
     text = path.read_text()
     assert "[1, 0, 2, -1]" in text
@@ -39,11 +39,11 @@ def test_one_flipped_digit(tmp_path: Path, capsys: Said) -> None:
     assert run(["check", str(path)]) == 1
     out, err = capsys.readouterr()
     assert err == ""
-    assert out.startswith(f"{path}: refused\n  the content was changed after it was sealed")
+    assert out.startswith(f"{path}: not valid\n  the content was changed after it was sealed")
     assert out.count("\n") == 3
 
 
-def test_several_and_for_programs(tmp_path: Path, capsys: Said) -> None:
+def test_check_of_several_as_json(tmp_path: Path, capsys: Captured) -> None:
     good, bad = write(tmp_path, "TSO2"), write(tmp_path, "Tomita4")
     content = certificate("Tomita4")
     content["counts"]["reached"] += 1
@@ -63,7 +63,7 @@ def test_several_and_for_programs(tmp_path: Path, capsys: Said) -> None:
         ("{}", 'wanted a JSON object with "format": "detent-certificate"'),
     ],
 )
-def test_no_certificate_at_all(text: str, sentence: str, tmp_path: Path, capsys: Said) -> None:
+def test_check_of_a_file_that_is_not_a_certificate(text: str, sentence: str, tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "bad.json").write_text(text)
     assert run(["check", str(tmp_path / "bad.json")]) == 2
     out, err = capsys.readouterr()
@@ -74,7 +74,7 @@ def test_no_certificate_at_all(text: str, sentence: str, tmp_path: Path, capsys:
     assert "there is no such file" in capsys.readouterr().err
 
 
-def test_it_needs_no_torch(tmp_path: Path) -> None:
+def test_check_does_not_import_torch(tmp_path: Path) -> None:
     path = write(tmp_path, "S3")
     program = f"import sys; sys.modules['torch'] = None\nfrom detent.cli import main; main(['check', {str(path)!r}])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

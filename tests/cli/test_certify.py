@@ -1,4 +1,4 @@
-"""`detent extract` and `detent certify`: from a run to a machine, and from either to a verdict."""
+"""`detent certify`: runs and machine files against their targets."""
 
 from __future__ import annotations
 
@@ -11,33 +11,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from detent.automata import Moore, symmetric, tomita, write_machine
 from detent.cli._app import run as command
-from detent.runtime import load
 from detent.train import train
 
-Said = pytest.CaptureFixture[str]
+Captured = pytest.CaptureFixture[str]
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run on S3."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    folder = tmp_path_factory.mktemp("runs") / "S3"
-    train("S3", width=32, out=folder)
-    torch.set_num_threads(threads)
-    return folder
-
-
-def test_from_training_to_a_refused_certificate(trained: Path, tmp_path: Path, capsys: Said) -> None:
+def test_certify_of_a_run_writes_a_certificate_that_check_accepts_until_it_is_changed(
+    trained: Path, tmp_path: Path, capsys: Captured
+) -> None:
     written = tmp_path / "again.json"
     assert command(["certify", str(trained), "-o", str(written)]) == 0
     out = capsys.readouterr().out
     assert "what is said after every word is right, at every length" in out
-    assert f"kept in {written}" in out
+    assert f"certificate written to {written}" in out
     assert command(["check", str(written)]) == 0
     kept = json.loads((trained / "certificate.json").read_text())
     assert kept["sha256"] == json.loads(written.read_text())["sha256"]
@@ -49,37 +38,7 @@ def test_from_training_to_a_refused_certificate(trained: Path, tmp_path: Path, c
     assert "the content was changed after it was sealed" in capsys.readouterr().out
 
 
-def test_the_machine_of_a_run_is_read_by_everybody(trained: Path, tmp_path: Path, capsys: Said) -> None:
-    """Heads and all that `detent train` wrote; compared with the group's own multiplication, not with our tables."""
-    assert command(["certify", str(trained / "machine.json"), "--against", "S3"]) == 0
-    assert "each of 6 states of the target has one of them" in capsys.readouterr().out
-    assert command(["figure", "machine", str(trained / "machine.json"), "-o", str(tmp_path / "s3.dot")]) == 0
-    assert command(["extract", str(trained), "-o", str(tmp_path / "s3.detent")]) == 0
-    assert "6 states: " in capsys.readouterr().out
-    machine = load(tmp_path / "s3.detent")
-    assert machine == load(trained / "machine.json")
-    assert machine.heads is not None
-    assert machine.heads.sizes == (3, 2)
-    assert machine.about["labels"] == "states"
-    swaps = {"(0 1)": (1, 0, 2), "(1 2)": (0, 2, 1)}
-    said: dict[tuple[int, ...], set[str]] = {}
-    for word in product(swaps, repeat=7):
-        permutation = (0, 1, 2)
-        for letter, name in zip(word, machine.outputs(word), strict=True):
-            permutation = tuple(swaps[letter][k] for k in permutation)
-            said.setdefault(permutation, set()).add(name)
-    assert len(said) == 6
-    assert len({name for names in said.values() for name in names}) == sum(map(len, said.values())) == 6
-
-
-def test_extract_for_programs_and_as_a_program(trained: Path, tmp_path: Path, capsys: Said) -> None:
-    assert command(["extract", str(trained), "-o", str(tmp_path / "s3.c"), "--json"]) == 0
-    row = json.loads(capsys.readouterr().out)
-    assert (row["heads"], row["reached"], row["states"]) == ([[3, 2]], 6, 6)
-    assert "int main" in (tmp_path / "s3.c").read_text()
-
-
-def test_one_rare_transition_wrong(tmp_path: Path, capsys: Said) -> None:
+def test_certify_finds_the_shortest_word_for_one_wrong_transition(tmp_path: Path, capsys: Captured) -> None:
     """S4 with the farthest state's last letter sent astray: the shortest word that shows it has seven letters."""
     s4 = symmetric(4)
     tables = s4.tables.copy()
@@ -96,7 +55,7 @@ def test_one_rare_transition_wrong(tmp_path: Path, capsys: Said) -> None:
     assert capsys.readouterr().out.startswith("not certified: after '")
 
 
-def test_behaviour_is_compared_where_outputs_are_said(tmp_path: Path, capsys: Said) -> None:
+def test_certify_compares_outputs_of_machines_with_different_states(tmp_path: Path, capsys: Captured) -> None:
     """A machine of eight states against the four of Tomita's fourth language: other states, the same answers."""
     fourth = tomita(4)
     twice = np.concatenate([fourth.tables + fourth.n_states, fourth.tables], axis=1)
@@ -112,17 +71,17 @@ def test_behaviour_is_compared_where_outputs_are_said(tmp_path: Path, capsys: Sa
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["certify", "RUN/machine.json"], "does not say what it should be; add --against TASK or --against FILE"),
+        (["certify", "RUN/machine.json"], "does not name its target; add --against TASK or --against FILE"),
         (["certify", "RUN/machine.json", "--against", "S4"], "both read the same symbols in the same order"),
-        (["certify", "RUN/machine.json", "--against", "S3", "-o", "c.json"], "speaks of the weights of a network"),
+        (["certify", "RUN/machine.json", "--against", "S3", "-o", "c.json"], "is about the weights of a network"),
         (["certify", "RUN", "--against", "S33"], "there is no task S33"),
         (["certify", "missing.json", "--against", "S3"], "missing.json: there is no such file"),
         (["certify", "EMPTY"], "config.json: cannot be read (No such file or directory)"),
-        (["extract", "RUN", "-o", "s3.txt"], "unknown ending '.txt'"),
-        (["extract", "EMPTY", "-o", "s3.json"], "config.json: cannot be read (No such file or directory)"),
     ],
 )
-def test_wrong_calls(arguments: list[str], sentence: str, trained: Path, tmp_path: Path, capsys: Said) -> None:
+def test_certify_of_wrong_calls(
+    arguments: list[str], sentence: str, trained: Path, tmp_path: Path, capsys: Captured
+) -> None:
     (tmp_path / "empty").mkdir()
     filled = [a.replace("RUN", str(trained)).replace("EMPTY", str(tmp_path / "empty")) for a in arguments]
     assert command(filled) == 2
@@ -131,7 +90,7 @@ def test_wrong_calls(arguments: list[str], sentence: str, trained: Path, tmp_pat
     assert sentence in err
 
 
-def test_a_run_of_ones_own_machine_keeps_its_target(tmp_path: Path, capsys: Said) -> None:
+def test_certify_of_a_run_on_a_machine_file_that_is_gone(tmp_path: Path, capsys: Captured) -> None:
     generator = np.random.default_rng(3)
     tables = np.stack([generator.permutation(5), generator.permutation(5)])
     write_machine(Moore(symbols="ab", tables=tables, outputs="vwxyz", readout=np.arange(5)), tmp_path / "mine.json")
@@ -141,7 +100,7 @@ def test_a_run_of_ones_own_machine_keeps_its_target(tmp_path: Path, capsys: Said
     assert capsys.readouterr().out.startswith("mine, default, seed 42: compared with a target of 5 states")
 
 
-def test_a_machine_file_is_compared_without_torch(trained: Path) -> None:
+def test_certify_of_a_machine_file_does_not_import_torch(trained: Path) -> None:
     program = (
         "import sys; sys.modules['torch'] = None\n"
         f"from detent.cli import main; main(['certify', {str(trained / 'machine.json')!r}, '--against', 'S3'])"

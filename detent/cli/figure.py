@@ -149,6 +149,8 @@ def sweep(
 ) -> None:
     """Draw accuracy against the length of words: a panel per task, a line per run that `detent sweep` has swept.
 
+    A cross marks the failing length; an arrow marks a certified run.
+
     Examples:
 
         detent figure sweep runs/S3-42-default -o sweep.svg

@@ -53,6 +53,8 @@ def results(rows: Rows = Path("results"), form: Format = Form.text, as_json: AsJ
 def seeds(rows: Rows = Path("results"), form: Format = Form.text, as_json: AsJson = False) -> None:
     """Print the failing length of every seed.
 
+    `detent table results` has the medians over the seeds.
+
     Examples:
 
         detent table seeds

@@ -94,8 +94,8 @@ def _train_nfsm(
         row = {"task": name, "recipe": recipe, "seed": seed, "certified": False, "verdict": str(error)}
         print_json(row) if as_json else print(error)
         return False
-    except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; repeat the command to resume {folder}.") from None
+    except KeyboardInterrupt as interrupt:
+        raise Interrupted(f"{str(interrupt) or 'interrupted'}; repeat the command to resume {folder}.") from None
     certificate = run.certificate() if run.certified else None
     report = write_report(folder)
     if as_json:

@@ -154,8 +154,7 @@ def test_the_verb_is_interrupted_and_says_so(tmp_path, monkeypatch, capsys):
     out, err = capsys.readouterr()
     assert (out, err) == (
         "",
-        "detent: stopped after step 10 of the phase 'anchored'; runs/S3-42-default is gone on with when the command "
-        "is repeated.\n",
+        "detent: stopped after step 10 of the phase 'anchored'; repeat the command to resume runs/S3-42-default.\n",
     )
     monkeypatch.setattr(recipes, "train", whole)
     assert command(["train", "S3", "--json"]) == 0

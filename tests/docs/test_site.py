@@ -17,7 +17,7 @@ import pytest
 
 from tests.browser import MISSING, Page, browser, program
 from tests.docs.conftest import ROOT, mkdocs_build
-from tests.report.test_in_a_browser import PICTURES, unreadable
+from tests.report.test_page_in_browser import PICTURES, unreadable
 
 PACKAGES = sorted(
     path.parent.name for path in (ROOT / "detent").glob("*/__init__.py") if path.parent.name not in ("cli", "csrc")
@@ -127,19 +127,38 @@ def page() -> Iterator[Page]:
         yield opened
 
 
+VIEWS = pytest.mark.parametrize(
+    ("width", "scheme"), [(1280, "light"), (390, "dark")], ids=["desktop, light", "phone, dark"]
+)
+
+
+def check_in_browser(page: Page, address: str, width: int) -> None:
+    """No console messages, images shown and described, enough contrast, nothing wider than the screen."""
+    page.complaints.clear()
+    page.open(address)
+    assert page.complaints == [], address
+    assert [picture for picture in page.ask(PICTURES) if not (picture["shown"] and picture["alt"])] == [], address
+    assert [text for text in unreadable(page) if text["text"] != HIDDEN] == [], address
+    assert page.ask("document.documentElement.scrollWidth") <= width, address
+
+
 @pytest.mark.skipif(program() is None, reason=MISSING)
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")], ids=["desktop, light", "phone, dark"])
+@VIEWS
+@pytest.mark.parametrize("path", ["index.html", "results.html", "api/nn.html"])
+def test_a_page_in_a_browser(page: Page, address: str, path: str, width: int, scheme: str) -> None:
+    page.look(width=width, scheme=scheme)
+    check_in_browser(page, f"{address}/{path}", width)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(program() is None, reason=MISSING)
+@VIEWS
 def test_every_page_in_a_browser(page: Page, site: Path, address: str, width: int, scheme: str) -> None:
     page.look(width=width, scheme=scheme)
     pages = [path.relative_to(site) for path in sorted(site.rglob("*.html")) if path.name != "404.html"]
-    for path in pages:
-        page.complaints.clear()
-        page.open(f"{address}/{path}")
-        assert page.complaints == [], path
-        assert [picture for picture in page.ask(PICTURES) if not (picture["shown"] and picture["alt"])] == [], path
-        assert [text for text in unreadable(page) if text["text"] != HIDDEN] == [], path
-        assert page.ask("document.documentElement.scrollWidth") <= width, path
     assert len(pages) > 40
+    for path in pages:
+        check_in_browser(page, f"{address}/{path}", width)
 
 
 SEARCH = """new Promise(resolve => {

@@ -1,4 +1,4 @@
-"""Certification: compare a machine with its target, certify it, and check certificates again. NumPy, no torch."""
+"""Certification: compare a machine with its target, write a certificate, and check certificates. NumPy, no torch."""
 
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from detent.certify.certify import Verdict as Verdict
     from detent.certify.certify import certify as certify
     from detent.certify.check import Report as Report
-    from detent.certify.subject import Extraction as Extraction
-    from detent.certify.subject import Subject as Subject
-    from detent.certify.target import Question as Question
+    from detent.certify.target import QuestionMachine as QuestionMachine
 
 __all__ = lazy(__name__, call=True)

@@ -1,9 +1,9 @@
-"""Margins and rounding errors as numbers: one for every layer, head, symbol and index, and one a symbol for read-outs.
+"""The margins and rounding errors of a certificate: by layer, head, symbol and index, and by symbol for read-outs.
 
     A  symbols     d  indices of a head     R  windows     S  indices of all heads of a layer     F  read-outs
 
-If every logit of a column is off by less than half the column's margin, the column still chooses the same index, and if
-that is so for every column in use, the computed machine is the exact one, on every word.
+If every logit of a column is off by less than half the column's margin, the arg max of the column is the same. If that
+holds for every column in use, the computed machine is the exact one, on every word.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import numpy as np
 
 from detent._types import Floats, Ints
 from detent.certify.certify import Verdict
-from detent.certify.subject import Errors, Extraction, Layer
 from detent.errors import InvalidInput
+from detent.extract.result import Extracted, LayerTables, RoundingErrors
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The smallest margins, or the largest errors, of what a model computes in the places that count.
+    """The smallest margins, or the largest errors, over the columns and read-outs in use.
 
-    A margin is infinite where a column is never used or has nothing else to choose; errors do not matter there.
+    A margin is infinite where a column is never used or a head has one index; errors do not matter there.
     """
 
     logits: tuple[tuple[Floats, ...], ...]
@@ -31,57 +31,57 @@ class Bounds:
     labels: Floats
     """A: of the labels' logits when this symbol is read."""
     answers: Floats | None
-    """A: of the answers' logits, where an answer is asked for."""
+    """A: of the answers' logits, at steps where an answer is asked for."""
 
     @classmethod
-    def margins(cls, found: Extraction, verdict: Verdict) -> Bounds:
+    def margins(cls, extracted: Extracted, verdict: Verdict) -> Bounds:
         """The smallest margins."""
-        columns = [layer.margins for layer in found.layers]
-        return cls._of(found, verdict, columns, found.label_margins, found.answer_margins, largest=False)
+        columns = [layer.margins for layer in extracted.layers]
+        return cls._of(extracted, verdict, columns, extracted.label_margins, extracted.answer_margins, largest=False)
 
     @classmethod
-    def errors(cls, found: Extraction, verdict: Verdict, errors: Errors) -> Bounds:
-        """The largest errors, or the largest as shares of their margins (see `_together`)."""
-        shapes = [layer.tables.shape for layer in found.layers] + [found.labels.shape]
+    def errors(cls, extracted: Extracted, verdict: Verdict, errors: RoundingErrors) -> Bounds:
+        """The largest errors, relative to their margins where that is sharper (see `_combined`)."""
+        shapes = [layer.tables.shape for layer in extracted.layers] + [extracted.label_ids.shape]
         got = [np.shape(columns) for columns in errors.columns] + [np.shape(errors.labels)]
         if shapes != got:
-            raise InvalidInput(f"errors are those of the same windows and read-outs, shapes {shapes}; got {got}.")
-        largest = cls._of(found, verdict, errors.columns, errors.labels, errors.answers, largest=True)
+            raise InvalidInput(f"wanted errors of the same windows and read-outs, of shapes {shapes}; got {got}.")
+        largest = cls._of(extracted, verdict, errors.columns, errors.labels, errors.answers, largest=True)
         shares = cls._of(
-            found, verdict,
-            [_share(off, layer.margins) for off, layer in zip(errors.columns, found.layers, strict=True)],
-            _share(errors.labels, found.label_margins),
-            None if errors.answers is None else _share(errors.answers, found.answer_margins),
+            extracted, verdict,
+            [_share(off, layer.margins) for off, layer in zip(errors.columns, extracted.layers, strict=True)],
+            _share(errors.labels, extracted.label_margins),
+            None if errors.answers is None else _share(errors.answers, extracted.answer_margins),
             largest=True,
         )  # fmt: skip
-        margins = cls.margins(found, verdict)
+        margins = cls.margins(extracted, verdict)
         logits = zip(largest.logits, margins.logits, shares.logits, strict=True)
         return cls(
-            logits=tuple(tuple(map(_together, *heads)) for heads in logits),
-            labels=_together(largest.labels, margins.labels, shares.labels),
+            logits=tuple(tuple(map(_combined, *heads)) for heads in logits),
+            labels=_combined(largest.labels, margins.labels, shares.labels),
             answers=None
             if largest.answers is None or margins.answers is None or shares.answers is None
-            else _together(largest.answers, margins.answers, shares.answers),
+            else _combined(largest.answers, margins.answers, shares.answers),
         )
 
     @classmethod
     def _of(
-        cls, found: Extraction, verdict: Verdict, columns: Sequence[Floats], labels: Floats, answers: Floats | None,
+        cls, extracted: Extracted, verdict: Verdict, columns: Sequence[Floats], labels: Floats, answers: Floats | None,
         *, largest: bool,
     ) -> Bounds:  # fmt: skip
-        A, asked = len(found.symbols), None
+        A, asked = len(extracted.symbols), None
         if verdict.question is not None and answers is not None:
             at, _, asking = verdict.matching.T
-            counts = (verdict.question.asked[:, asking] >= 0) & (found.tables[:, at] >= 0)
-            asked = _by_symbol(answers, np.where(counts, found.finals[:, at], -1), largest=largest)
-        layers = zip(found.layers, columns, strict=True)
+            counts = (verdict.question.asked[:, asking] >= 0) & (extracted.tables[:, at] >= 0)
+            asked = _by_symbol(answers, np.where(counts, extracted.readout_ids[:, at], -1), largest=largest)
+        layers = zip(extracted.layers, columns, strict=True)
         return cls(
             logits=tuple(_by_column(layer, values, A, largest=largest) for layer, values in layers),
-            labels=_by_symbol(labels, found.finals, largest=largest), answers=asked,
+            labels=_by_symbol(labels, extracted.readout_ids, largest=largest), answers=asked,
         )  # fmt: skip
 
     def exceed(self, errors: Bounds) -> bool:
-        """Whether every margin is more than twice the error: whether rounding changes nothing."""
+        """Whether every margin is more than twice the error, so that rounding changes nothing."""
         parts = zip(self._parts(), errors._parts(), strict=True)
         return all(bool((0.5 * margins > off)[np.isfinite(margins)].all()) for margins, off in parts)
 
@@ -91,32 +91,32 @@ class Bounds:
 
 
 def _share(errors: Floats, margins: Floats | None) -> Floats:
-    """What part of half a margin an error is; 1 and more decides nothing."""
+    """The error as a fraction of half the margin; from 1 on it decides nothing."""
     assert margins is not None
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.nan_to_num(2.0 * errors / margins, nan=np.inf, posinf=np.inf) * (1.0 + 2.0**-50)
 
 
-def _together(errors: Floats, margins: Floats, shares: Floats) -> Floats:
-    """One error beside one margin, for many of both: the largest beside the smallest, if that decides.
+def _combined(errors: Floats, margins: Floats, shares: Floats) -> Floats:
+    """One error for many, to be compared with the smallest margin: the largest error, if it is below half of that.
 
-    The largest error may belong to a large margin. So otherwise it is what is to half the smallest margin as the worst
-    of them is to half its own.
+    Otherwise the largest error may belong to a larger margin, and half the smallest margin times the largest fraction
+    is used instead.
     """
     with np.errstate(invalid="ignore"):
         return np.where(errors < 0.5 * margins, errors, np.minimum(errors, 0.5 * margins * shares))
 
 
-def _by_column(layer: Layer, values: Floats, symbols: int, *, largest: bool) -> tuple[Floats, ...]:
+def _by_column(layer: LayerTables, values: Floats, symbols: int, *, largest: bool) -> tuple[Floats, ...]:
     """R S -> for every head A d: the extreme over the windows in which this symbol is read and this index used."""
-    nothing, take = (-np.inf, np.maximum) if largest else (np.inf, np.minimum)
-    extreme = np.full((symbols, values.shape[1]), nothing)
-    take.at(extreme, layer.symbols, np.where(layer.used, values, nothing))
+    neutral, take = (-np.inf, np.maximum) if largest else (np.inf, np.minimum)
+    extreme = np.full((symbols, values.shape[1]), neutral)
+    take.at(extreme, layer.symbols, np.where(layer.used, values, neutral))
     return tuple(extreme[:, layer.columns(head)] for head in range(len(layer.heads)))
 
 
-def _by_symbol(values: Floats, finals: Ints, *, largest: bool) -> Floats:
-    """F -> A: the extreme over the read-outs that are made when this symbol is read."""
-    nothing = -np.inf if largest else np.inf
-    held = np.where(finals >= 0, values[finals], nothing)
-    return held.max(axis=1) if largest else held.min(axis=1)
+def _by_symbol(values: Floats, readout_ids: Ints, *, largest: bool) -> Floats:
+    """F -> A: the extreme over the read-outs at this symbol."""
+    neutral = -np.inf if largest else np.inf
+    by_step = np.where(readout_ids >= 0, values[readout_ids], neutral)
+    return by_step.max(axis=1) if largest else by_step.min(axis=1)

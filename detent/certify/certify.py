@@ -1,12 +1,14 @@
-"""The matching walk: is a machine the target, on every word that it can read?
+"""The product walk: does a machine compute the target, on every word that it can read?
 
-Go through the configurations of the machine and the states of the target side by side, breadth-first from their starts.
-Every pair that a word meets is met once; at each, every symbol that may follow must make the machine say what the
-target wants. If all do, then by induction on the length the machine is right on every word. If one does not, the way
-there is a shortest word on which anything is wrong.
+    A  symbols     n  states of the machine
 
-A wrong word is a *conflict* when another way leads to the same configuration with the target in another state, so that
-no read-out could be right for both; else it is a read-out error.
+Pairs of a configuration of the machine and a state of the target are visited breadth-first from the initial pair, each
+once. At each pair, every permitted symbol must make the machine output what the target does. If all do, then by
+induction on the length the output after every word is the target's. If one does not, the path to it is a shortest word
+on which the two differ.
+
+A failure is a *conflict* if another word leads to the same configuration with the target in another state, so that no
+read-out could be correct for both; otherwise it is a *read-out* error.
 """
 
 from __future__ import annotations
@@ -16,72 +18,69 @@ from typing import Literal
 
 import numpy as np
 
-from detent._types import Ints
+from detent._types import MISSING, Ints
 from detent.automata import Mealy, Moore, format_word
-from detent.certify.subject import Plain, Subject
-from detent.certify.target import Question, Says, Target, label_numbers, nothing_asked, refuse_strangers
-from detent.errors import BudgetExceeded
+from detent.certify.target import LabelKind, QuestionMachine, Target, check_symbols, target_labels
+from detent.errors import BudgetExceeded, InvalidMachine
+from detent.extract.result import Extracted
 from detent.runtime import Machine
 
-# -- The answer of a certification: certified and how many of what, or the shortest word that goes wrong and why.
-
-
-Kind = Literal["conflict", "read-out", "answer"]
+MAX_EXTRA_PAIRS = 1_000_000
+"""Pairs beyond one for each configuration, before the walk gives up."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A shortest word on which the machine says something else than the target."""
+    """A shortest word on which the machine and the target differ."""
 
-    kind: Kind
-    """A conflict: the same configuration belongs to two states of the target. Else what is said is wrong."""
+    kind: Literal["conflict", "read-out", "answer"]
     word: tuple[str, ...]
-    said: str
+    output: str
+    """The label or answer of the machine after the word."""
     wanted: str
+    """That of the target."""
     other_word: tuple[str, ...] | None = None
-    """A conflict: a word that leads to the same configuration,"""
+    """For a conflict: a word that leads to the same configuration, but"""
     other_state: str | None = None
-    """and the target elsewhere."""
+    """the target to this other state."""
 
     def explain(self) -> str:
-        at = f"after {format_word(self.word)}"
+        after = f"after {format_word(self.word)}"
         if self.kind == "answer":
-            return f"{at} the answer given is {self.said!r}; the right one is {self.wanted!r}"
-        wrong = f"{at} the machine says {self.said!r}, and {self.wanted!r} is right"
+            return f"{after} the answer is {self.output!r}; the correct answer is {self.wanted!r}"
+        wrong = f"{after} the machine outputs {self.output!r}, the target {self.wanted!r}"
         if self.other_word is None:
-            return (
-                f"{wrong}; a read-out error, for the configuration it is in belongs to that state of the target alone"
-            )
+            return f"{wrong}; a read-out error: the configuration belongs to this one state of the target"
         return (
-            f"{wrong}; a conflict, for {format_word(self.other_word)} leads to the same configuration, "
-            f"and the target to {self.other_state!r}"
+            f"{wrong}; a conflict: {format_word(self.other_word)} leads to the same configuration, "
+            f"but the target to {self.other_state!r}"
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Verdict:
-    """Whether a machine is the target, on every word that was followed. True if it is."""
+    """The result of a certification. True if the machine computes the target on every word that was followed."""
 
     failure: Failure | None
     joint_indices: int
-    """Tuples of indices there are."""
+    """The number of tuples of indices, reached or not."""
     restricted: bool
     """Whether only the words of a grammar were followed."""
     configurations: int
-    """How many states of the machine words reach: joint indices, for one layer without a convolution."""
+    """The number of states of the machine that words reach: joint indices, for one layer without a convolution."""
     task_states: int
-    """How many states of the target they stand for."""
+    """The number of states of the target that they represent."""
     matching: Ints
-    """Rows of (configuration, state of the target, state of the question): together they are met, and no others."""
+    """Rows of (configuration, state of the target, state of the question): all that words reach together."""
     target: Target
-    question: Question | None
+    question: QuestionMachine | None
 
     def __bool__(self) -> bool:
         return self.failure is None
 
     @property
     def bijection(self) -> bool:
-        """Whether every configuration stands for one state of the target, and every such state has one."""
+        """Whether configurations and reached states of the target correspond one to one."""
         return self.configurations == self.task_states == len(self.matching)
 
     def explain(self) -> str:
@@ -89,171 +88,201 @@ class Verdict:
             return f"not certified: {self.failure.explain()}."
         words = "every word of the grammar" if self.restricted else "every word"
         return (
-            f"certified on {words}, at every length: they lead to {self.configurations:,} configurations "
-            f"({self.joint_indices:,} joint indices), every read-out there is right, and {self.fit()}."
+            f"certified: the output after {words} of any length equals the target's; {self.configurations:,} "
+            f"configurations are reached ({self.joint_indices:,} joint indices), and {self.correspondence()}."
         )
 
-    def fit(self) -> str:
-        """How configurations and states of the target belong together."""
-        states = f"{self.task_states:,} states of the target"
+    def correspondence(self) -> str:
+        """How configurations and states of the target correspond, in words."""
+        states = f"{self.task_states:,} target states"
         if self.bijection:
-            return f"each of {states} has one of them"
+            return f"each of {states} has one configuration"
         if len(self.matching) > self.configurations:
-            return f"they stand for {states}, some for several, which go on alike whatever is read"
-        return f"they stand for {states}, with redundancy"
-
-
-EXTRA = 1_000_000
-"""How many pairs there may be beyond one for each configuration, before the walk gives up."""
+            return f"they represent {states}, some configurations several equivalent ones"
+        return f"they represent {states}, some of them by several configurations"
 
 
 def certify(
-    machine: Subject | Moore | Mealy | Machine,
+    machine: Extracted | Moore | Mealy | Machine,
     target: Moore | Mealy,
     *,
-    labels: Says = "states",
-    question: Question | None = None,
+    labels: LabelKind = "states",
+    question: QuestionMachine | None = None,
 ) -> Verdict:
-    """Whether a machine says what the target wants, on every word that it can read.
+    """Whether a machine outputs what the target does, on every word that it can read.
 
-    - `machine`: what was extracted from a model, or any machine.
-    - `labels`: whether what it says are the target's states or its outputs.
+    - `machine`: the result of an extraction, or any machine.
+    - `labels`: whether its labels are the target's states or its outputs.
     - `question`: what is asked on the way, for a machine that gives answers.
     """
-    machine = machine.automaton if isinstance(machine, Machine) else machine
-    subject = Plain.of(machine) if isinstance(machine, Moore | Mealy) else machine
-    walk = _Walk(subject, Target.of(target, labels), question)
-    failure = walk.follow()
-    met = walk.met
+    walk = _ProductWalk(_Transitions.of(machine), Target.of(target, labels), question)
+    failure = walk.run()
+    pairs = walk.pairs
     return Verdict(
-        failure=failure, joint_indices=subject.joint_indices, restricted=bool((subject.tables < 0).any()),
-        configurations=len(np.unique(met.at)),
-        task_states=len(np.unique(met.task)), matching=np.stack([met.at, met.task, met.asking], axis=1),
-        target=walk.target, question=question,
+        failure=failure, joint_indices=walk.machine.joint_indices, restricted=bool((walk.machine.tables < 0).any()),
+        configurations=len(np.unique(pairs.at)), task_states=len(np.unique(pairs.state)),
+        matching=np.stack([pairs.at, pairs.state, pairs.asking], axis=1), target=walk.target, question=question,
     )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
+class _Transitions:
+    """A machine as arrays; state 0 is the initial one. -1 where the grammar forbids a symbol."""
+
+    symbols: tuple[str, ...]
+    label_names: tuple[str, ...]
+    tables: Ints
+    """A n: successors."""
+    labels: Ints
+    """A n"""
+    answers: Ints | None
+    """A n"""
+    joint_indices: int
+
+    @classmethod
+    def of(cls, machine: Extracted | Moore | Mealy | Machine) -> _Transitions:
+        if isinstance(machine, Extracted):
+            answers = None if machine.answer_ids is None else machine.answers
+            return cls(
+                machine.symbols, machine.label_names, machine.tables, machine.readout, answers, machine.joint_indices
+            )
+        mealy = (machine.automaton if isinstance(machine, Machine) else machine).to_mealy()
+        order = np.array([mealy.start, *(q for q in range(mealy.n_states) if q != mealy.start)])
+        tables = np.argsort(order)[mealy.tables[:, order]]
+        return cls(mealy.symbols, mealy.outputs, tables, mealy.readout[:, order], None, mealy.n_states)
+
+
+@dataclass(frozen=True, eq=False)
 class _Pairs:
-    """Pairs of a configuration and what the target makes of it, and the step that led to each."""
+    """Pairs of a configuration and a state of the target (and of the question), and the step that led to each."""
 
     at: Ints
-    task: Ints
+    state: Ints
     asking: Ints
-    came_from: Ints
-    """The number of the pair before, -1 for the start."""
-    by: Ints
-
-    def some(self, which: Ints) -> _Pairs:
-        return _Pairs(*(column[which] for column in self._columns()))
+    parent: Ints
+    """The number of the pair before, -1 for the initial one."""
+    symbol: Ints
 
     def _columns(self) -> tuple[Ints, ...]:
-        return (self.at, self.task, self.asking, self.came_from, self.by)
+        return (self.at, self.state, self.asking, self.parent, self.symbol)
+
+    def take(self, which: Ints) -> _Pairs:
+        return _Pairs(*(column[which] for column in self._columns()))
 
     @classmethod
     def joined(cls, parts: list[_Pairs]) -> _Pairs:
         return cls(*(np.concatenate(columns) for columns in zip(*(part._columns() for part in parts), strict=True)))
 
 
-class _Walk:
-    """Pairs in the order in which words meet them."""
+class _ProductWalk:
+    """Pairs in breadth-first order."""
 
-    def __init__(self, subject: Subject, target: Target, question: Question | None) -> None:
-        refuse_strangers(subject, target, question)
-        self.subject, self.target, self.label_of = subject, target, label_numbers(subject, target)
-        self.question = nothing_asked(target) if question is None else question.checked(target)
-        start, none = (np.array([n]) for n in (0, -1))
-        begin = _Pairs(start, np.array([target.start]), np.array([self.question.start]), none, none)
-        self.levels = [begin]
-        self.first = np.full(subject.tables.shape[1], -1)  # what was first met at every configuration
-        self.first[0] = self._code(begin)[0]
-        self.more: set[tuple[int, int]] = set()  # what else was met
+    def __init__(self, machine: _Transitions, target: Target, question: QuestionMachine | None) -> None:
+        check_symbols(machine.symbols, target)
+        if question is not None and machine.answers is None:
+            raise InvalidMachine("the task asks for answers, but the machine gives none: it has no answer head.")
+        self.machine, self.target = machine, target
+        self.target_label = target_labels(machine.label_names, target)
+        self.question = QuestionMachine.silent(target) if question is None else question.checked(target)
+        zero, none = np.array([0]), np.array([MISSING])
+        initial = _Pairs(zero, np.array([target.start]), np.array([self.question.start]), none, none)
+        self.levels = [initial]
+        self.first = np.full(machine.tables.shape[1], MISSING)  # the first pair's code at every configuration
+        self.first[0] = self._code(initial)[0]
+        self.others: set[tuple[int, int]] = set()  # further pairs: (configuration, code)
 
     @property
-    def met(self) -> _Pairs:
+    def pairs(self) -> _Pairs:
         return _Pairs.joined(self.levels)
 
-    def follow(self, *, to_the_end: bool = False) -> Failure | None:
-        """Follow all words; the failure of a shortest wrong one. `to_the_end` cares for one way to each place only."""
+    def run(self, *, one_path_each: bool = False) -> Failure | None:
+        """Follow all words; the failure of a shortest wrong one.
+
+        With `one_path_each`, outputs are not compared and each configuration is visited once.
+        """
         count = 0
         while len(self.levels[-1].at):
             level = self.levels[-1]
-            which, symbols = np.nonzero(self.subject.tables[:, level.at].T >= 0)
-            before = level.some(which)
+            which, symbols = np.nonzero(self.machine.tables[:, level.at].T >= 0)
+            before = level.take(which)
             after = _Pairs(
-                at=self.subject.tables[symbols, before.at], task=self.target.tables[symbols, before.task].astype(int),
-                asking=self.question.tables[symbols, before.asking], came_from=count + which, by=symbols,
+                at=self.machine.tables[symbols, before.at], state=self.target.tables[symbols, before.state].astype(int),
+                asking=self.question.tables[symbols, before.asking], parent=count + which, symbol=symbols,
             )  # fmt: skip
-            if not to_the_end and (failure := self._wrong(before, after)) is not None:
+            if not one_path_each and (failure := self._failure(before, after)) is not None:
                 return failure
             count += len(level.at)
-            self.levels.append(after.some(self._fresh(after, seconds=not to_the_end)))
+            self.levels.append(after.take(self._new(after, several=not one_path_each)))
         return None
 
-    def _wrong(self, before: _Pairs, after: _Pairs) -> Failure | None:
-        """The first step at which something wrong is said, if there is one."""
-        finals = self.subject.finals[after.by, before.at]
-        said, wanted = self.label_of[self.subject.labels[finals]], self.target.wanted[after.by, before.task]
-        wrong = said != wanted
-        asked = self.question.asked[after.by, before.asking]
-        answers, right = self.subject.answers, self.question.right[after.task, asked]
-        if answers is not None:
-            wrong |= (asked >= 0) & (answers[finals] != right)
+    def _failure(self, before: _Pairs, after: _Pairs) -> Failure | None:
+        """The first step with a wrong output, if there is one."""
+        label = self.target_label[self.machine.labels[after.symbol, before.at]]
+        wanted = self.target.wanted[after.symbol, before.state]
+        wrong = label != wanted
+        answer = correct = None
+        if self.machine.answers is not None:
+            asked = self.question.asked[after.symbol, before.asking]
+            answer = self.machine.answers[after.symbol, before.at]
+            correct = self.question.correct[after.state, asked]
+            wrong |= (asked >= 0) & (answer != correct)
         if not wrong.any():
             return None
         i = int(wrong.argmax())
-        word = self._word(int(after.came_from[i]), int(after.by[i]))
-        if answers is not None and said[i] == wanted[i]:
+        word = self._word(int(after.parent[i]), int(after.symbol[i]))
+        if label[i] == wanted[i]:
+            assert answer is not None
+            assert correct is not None
             names = dict(enumerate(self.question.answers))
-            return Failure("answer", word, names[int(answers[finals[i]])], names.get(int(right[i]), "none"))
-        other = self._other_way(int(after.at[i]), int(after.task[i]))
-        names = dict(enumerate(self.target.labels))
-        kind = "read-out" if other is None else "conflict"
-        return Failure(kind, word, names[int(said[i])], names[int(wanted[i])], *(other or ()))  # type: ignore[arg-type]
+            return Failure("answer", word, names[int(answer[i])], names.get(int(correct[i]), "none"))
+        labels, other = self.target.labels, self._other_word(int(after.at[i]), int(after.state[i]))
+        if other is None:
+            return Failure("read-out", word, labels[int(label[i])], labels[int(wanted[i])])
+        return Failure("conflict", word, labels[int(label[i])], labels[int(wanted[i])], *other)
 
-    def _other_way(self, at: int, task: int) -> tuple[tuple[str, ...], str] | None:
-        """A word to the same configuration that brings the target to another state, and that state."""
-        if at == 0 and task != self.target.start:
+    def _other_word(self, at: int, state: int) -> tuple[tuple[str, ...], str] | None:
+        """A word to the same configuration that leads the target to another state, and that state."""
+        if at == 0 and state != self.target.start:
             return (), self.target.states[self.target.start]
-        tree = _Walk(self.subject, self.target, self.question if self.question.answers else None)
-        tree.follow(to_the_end=True)
-        met = tree.met
-        pair_at = np.full(len(self.first), -1)
-        pair_at[met.at] = np.arange(len(met.at))
-        symbols, before = np.nonzero(self.subject.tables == at)
-        pairs = pair_at[before]
-        tasks = self.target.tables[symbols, met.task[pairs]]
-        others = np.flatnonzero((pairs >= 0) & (tasks != task))
+        tree = _ProductWalk(self.machine, self.target, self.question if self.question.answers else None)
+        tree.run(one_path_each=True)
+        pairs = tree.pairs
+        pair_at = np.full(len(self.first), MISSING)
+        pair_at[pairs.at] = np.arange(len(pairs.at))
+        symbols, before = np.nonzero(self.machine.tables == at)
+        numbers = pair_at[before]
+        states = self.target.tables[symbols, pairs.state[numbers]]
+        others = np.flatnonzero((numbers >= 0) & (states != state))
         if not len(others):
             return None
-        i = others[pairs[others].argmin()]
-        return tree._word(int(pairs[i]), int(symbols[i])), self.target.states[int(tasks[i])]
+        i = others[numbers[others].argmin()]
+        return tree._word(int(numbers[i]), int(symbols[i])), self.target.states[int(states[i])]
 
-    def _fresh(self, after: _Pairs, *, seconds: bool) -> Ints:
-        """Which of these pairs were not met before, each once."""
+    def _new(self, after: _Pairs, *, several: bool) -> Ints:
+        """Which of these pairs were not visited before, each once; with `several`, several to a configuration."""
         codes = self._code(after)
-        unmet = np.flatnonzero(self.first[after.at] < 0)
-        fresh = unmet[np.unique(after.at[unmet], return_index=True)[1]]
-        self.first[after.at[fresh]] = codes[fresh]
-        if seconds:
+        unvisited = np.flatnonzero(self.first[after.at] < 0)
+        new = unvisited[np.unique(after.at[unvisited], return_index=True)[1]]
+        self.first[after.at[new]] = codes[new]
+        if several:
             others = np.flatnonzero(self.first[after.at] != codes).tolist()
             pairs = {(int(after.at[i]), int(codes[i])): i for i in reversed(others)}
-            fresh = np.append(fresh, [i for pair, i in pairs.items() if pair not in self.more]).astype(int)
-            self.more.update(pairs)
-            if len(self.more) > EXTRA:
+            new = np.append(new, [i for pair, i in pairs.items() if pair not in self.others]).astype(int)
+            self.others.update(pairs)
+            if len(self.others) > MAX_EXTRA_PAIRS:
                 raise BudgetExceeded(
-                    f"more than {EXTRA:,} times a configuration stands for a further state of the target; "
-                    "compare outputs rather than states, or give a target without states that behave alike."
+                    f"configurations represent more than {MAX_EXTRA_PAIRS:,} further states of the target; compare "
+                    "outputs instead of states, or minimize the target."
                 )
-        return np.sort(fresh)
+        return np.sort(new)
 
     def _code(self, pairs: _Pairs) -> Ints:
-        return pairs.task * self.question.tables.shape[1] + pairs.asking
+        return pairs.state * self.question.tables.shape[1] + pairs.asking
 
     def _word(self, pair: int, last: int) -> tuple[str, ...]:
-        """How a pair was met, and a last symbol."""
-        word, met = [last], self.met
+        """The path to a pair, and a last symbol."""
+        word, pairs = [last], self.pairs
         while pair > 0:
-            word.append(int(met.by[pair]))
-            pair = int(met.came_from[pair])
+            word.append(int(pairs.symbol[pair]))
+            pair = int(pairs.parent[pair])
         return tuple(self.target.symbols[symbol] for symbol in reversed(word))

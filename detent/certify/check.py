@@ -1,32 +1,63 @@
-"""Check a certificate again: its seal, its machine step by step, its counts, its margins against rounding.
+"""Check a certificate. This one file needs Python and NumPy and works alone:
 
-What is proved when nothing is found: a machine with these tables, started there and run on any word of any length that
-the grammar permits, goes through the configurations listed and says what the target wants. And in a format that is
-listed as proved, computed tables and read-outs are the exact ones, if the margins and errors are those of the weights:
-those two come from the weights, which are not in the file, and only whoever has the weights can compute them again.
+    python -I check.py certificate.json [more.json ...] [--json]
+
+Exit code 0: every certificate is valid. 1: one is not, with the reason. 2: a file is no certificate, or the call is
+wrong. `FORMAT.md` beside this file describes every entry.
+
+A certificate holds the transition tables that were extracted from a network, the configurations that input words reach,
+the label that is read out at every step, and the target machine. The check is made in this order:
+
+1. Reading: the file is JSON without repeated keys, of a format and version that are known here.
+2. Seal: the SHA-256 of the content is the one given.
+3. Form: every entry has its type, length and range; nothing is missing and nothing is added.
+4. Replay: the tables lead from every listed configuration, by every symbol that the grammar permits, to a listed
+   configuration. All of them are reached, all table entries are used, equal inputs and indices have equal labels.
+5. Product walk: the pairs of a configuration and a target state contain the initial pair and are closed under every
+   permitted symbol. At every pair the label read out is the target's, and so is the answer where one is asked for. By
+   induction on the length, the output after every word of any length equals the target's.
+6. Counts: they are those of the tables.
+7. Rounding: a number format is in `proved` exactly when every margin is more than twice the error bound beside it.
+
+Trusted: Python, NumPy and this file. Nothing of the program that wrote the certificate is used.
+
+Not established: which weights the file is about. Margins, error bounds and the digest of the weights come from the
+weights, which are not in the file; whoever has them can extract again and compare. The seal is a checksum against
+accidents, not a signature: anyone can compute it.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-# -- Is every entry of a certificate what it should be: names, whole numbers in range, rows of one length?
+FORMAT, VERSION = "detent-certificate", 1
+KEYS = (
+    "format", "version", "name", "made", "weights", "evaluated", "symbols", "target", "grammar", "question", "reach",
+    "layers", "configurations", "readout", "replies", "matching", "counts", "margins", "rounding", "proved", "sha256",
+)  # fmt: skip
+MAX_REACH, MAX_INDICES = 1024, 1 << 31
+
+Rows = list[list[int]]
+Numbers = dict[tuple[int, ...], int]
+"""The position of every row in its list."""
+Bools = NDArray[np.bool_]
 
 
 class Unreadable(ValueError):
-    """The file is no certificate at all: where, and why."""
+    """The file is not a certificate: where, and why."""
 
     def __init__(self, path: object, reason: str, line: int | None = None) -> None:
         super().__init__(f"{path}: {reason}" if line is None else f"{path}, line {line}: {reason}")
@@ -34,13 +65,73 @@ class Unreadable(ValueError):
 
 
 class Refused(Exception):
-    """The reason why a certificate is not accepted."""
+    """The reason why a certificate is not valid."""
 
 
-def entries(value: object, where: str, *keys: str) -> dict[str, Any]:
+# 1. Reading
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The content of a certificate file; `Unreadable` if it is not a certificate."""
+    try:
+        content = json.loads(Path(path).read_bytes().decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        raise Unreadable(path, "there is no such file." if missing else f"{error.strerror}.".lower()) from None
+    except UnicodeDecodeError:
+        raise Unreadable(path, "this is not UTF-8 text.") from None
+    except json.JSONDecodeError as error:
+        what = f"{error.msg.lower().removesuffix(' at')} at column {error.colno}"
+        raise Unreadable(path, f"this is not JSON: {what}.", error.lineno) from None
+    except RecursionError:
+        raise Unreadable(path, "lists are nested too deep for a certificate.") from None
+    except ValueError as error:
+        raise Unreadable(path, f"{error}.") from None
+    try:
+        check_format(content)
+    except Refused as reason:
+        raise Unreadable(path, str(reason)) from None
+    return content
+
+
+def check_format(content: Any) -> None:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise Refused(f'wanted a JSON object with "format": "{FORMAT}"; this is some other JSON.')
+    if type(content.get("version")) is not int or content["version"] != VERSION:
+        raise Refused(f"this is version {content.get('version')!r:.20}; this program reads version {VERSION}.")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    keys = [key for key, _ in pairs]
+    if len(set(keys)) < len(keys):
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r:.60} occurs twice")
+    return dict(pairs)
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+# 2. Seal
+
+
+def check_seal(content: dict[str, Any]) -> None:
+    try:
+        bare = {key: value for key, value in content.items() if key != "sha256"}
+        canonical = json.dumps(bare, sort_keys=True, separators=(",", ":")).encode()
+    except (TypeError, ValueError) as error:
+        raise Refused(f"the content cannot be written as JSON: {error}.") from None
+    if hashlib.sha256(canonical).hexdigest() != content.get("sha256"):
+        raise Refused("the content was changed after it was sealed: its SHA-256 is not the one given.")
+
+
+# 3. Form: helpers that return a value of the right type, length and range, or raise `Refused` with its place
+
+
+def fields(value: object, where: str, *keys: str) -> dict[str, Any]:
     """An object with exactly these keys."""
     if not isinstance(value, dict):
-        raise Refused(f"{where} is {_seen(value)}; wanted an object.")
+        raise Refused(f"{where} is {shown(value)}; wanted an object.")
     for key in keys:
         if key not in value:
             raise Refused(f"{where} has no entry {key!r}.")
@@ -50,629 +141,522 @@ def entries(value: object, where: str, *keys: str) -> dict[str, Any]:
     return value
 
 
-def text(value: object, where: str) -> str:
-    if not isinstance(value, str):
-        raise Refused(f"{where} is {_seen(value)}; wanted a string.")
+def items(value: object, where: str, count: int | None = None) -> list[Any]:
+    if not isinstance(value, list) or (count is not None and len(value) != count):
+        raise Refused(f"{where} is {shown(value)}; wanted a list{'' if count is None else f' of {count}'}.")
     return value
 
 
-def listed(value: object, where: str, count: int | None = None) -> list[Any]:
-    if not isinstance(value, list) or (count is not None and len(value) != count):
-        wanted = "a list" if count is None else f"a list of {count}"
-        raise Refused(f"{where} is {_seen(value)}; wanted {wanted}.")
+def string(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise Refused(f"{where} is {shown(value)}; wanted a string.")
     return value
 
 
 def names(value: object, where: str, *, least: int = 1) -> list[str]:
-    """Different strings."""
-    for i, name in enumerate(listed(value, where)):
-        text(name, f"{where}[{i}]")
-    found: list[str] = value  # type: ignore[assignment]
+    """Distinct strings."""
+    found = [string(name, f"{where}[{i}]") for i, name in enumerate(items(value, where))]
     if len(found) < least:
         raise Refused(f"{where} is empty.")
     if len(set(found)) < len(found):
-        raise Refused(f"{where} holds {next(n for n in found if found.count(n) > 1)!r:.60} twice.")
+        raise Refused(f"{where} holds {next(name for name in found if found.count(name) > 1)!r:.60} twice.")
     return found
 
 
-def whole(value: object, where: str, low: int, below: int) -> int:
-    """A whole number from low to below - 1."""
-    # bool is a subclass of int, and true is no number
-    if type(value) is not int or not low <= value < below:
-        raise Refused(f"{where} is {_seen(value)}; wanted a whole number from {low} to {below - 1}.")
+def integer(value: object, where: str, allowed: range) -> int:
+    # bool is a subclass of int, and true is not a number
+    if type(value) is not int or value not in allowed:
+        raise Refused(f"{where} is {shown(value)}; wanted an integer from {allowed.start} to {allowed.stop - 1}.")
     return value
 
 
-def row(value: object, where: str, count: int | None, low: int, below: int) -> list[int]:
-    found = listed(value, where, count)
-    for i, entry in enumerate(found):
-        if type(entry) is not int or not low <= entry < below:
-            whole(entry, f"{where}[{i}]", low, below)
+def integers(value: object, where: str, allowed: Sequence[range]) -> list[int]:
+    """A list with one integer from each range."""
+    found = items(value, where, len(allowed))
+    for i, (entry, each) in enumerate(zip(found, allowed, strict=True)):
+        if type(entry) is not int or entry not in each:
+            integer(entry, f"{where}[{i}]", each)
     return found
 
 
-def rows(value: object, where: str, count: int | None, length: int, low: int, below: int) -> list[list[int]]:
-    """Rows of one length, of whole numbers."""
-    return [row(entry, f"{where}[{i}]", length, low, below) for i, entry in enumerate(listed(value, where, count))]
+def rows(value: object, where: str, count: int | None, allowed: Sequence[range]) -> Rows:
+    """Lists with one integer from each range; at least one list."""
+    if value == [] and count is None:
+        raise Refused(f"{where} is empty.")
+    return [integers(row, f"{where}[{i}]", allowed) for i, row in enumerate(items(value, where, count))]
 
 
-def ranged(value: object, where: str, ranges: list[tuple[int, int]]) -> list[list[int]]:
-    """Rows in which every place has a range of its own."""
-    low, below = min(low for low, _ in ranges), max(below for _, below in ranges)
-    found = rows(value, where, None, len(ranges), low, below)
-    for i, entry in enumerate(found):
-        for k, (number, (low, below)) in enumerate(zip(entry, ranges, strict=True)):
-            if not low <= number < below:
-                whole(number, f"{where}[{i}][{k}]", low, below)
-    return found
+def numbered(found: Rows, where: str) -> Numbers:
+    """The position of every row; none occurs twice."""
+    numbers = {tuple(row): i for i, row in enumerate(found)}
+    if len(numbers) < len(found):
+        raise Refused(f"{where}[{next(i for i, row in enumerate(found) if numbers[tuple(row)] != i)}] occurs twice.")
+    return numbers
 
 
-def distinct(value: list[list[int]], where: str) -> dict[tuple[int, ...], int]:
-    """The number of every row; no two are the same."""
-    number = {tuple(entry): i for i, entry in enumerate(value)}
-    if len(number) < len(value):
-        again = next(i for i, entry in enumerate(value) if number[tuple(entry)] != i)
-        raise Refused(f"{where}[{again}] comes twice.")
-    return number
-
-
-def amounts(value: object, where: str, known: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Numbers that are not negative where `known` says so, null elsewhere; an array of that shape, with infinities."""
-    found = np.full(known.shape, np.inf)
-    _fill(value, where, known, found)
-    return found
-
-
-def _fill(value: object, where: str, known: NDArray[np.bool_], found: NDArray[np.float64]) -> None:
-    for i, entry in enumerate(listed(value, where, len(known))):
-        at = f"{where}[{i}]"
-        if known.ndim > 1:
-            _fill(entry, at, known[i], found[i])
-        elif not known[i]:
-            if entry is not None:
-                raise Refused(f"{at} is {_seen(entry)}; wanted null, for nothing is chosen there.")
-        elif type(entry) is not float or not (0 <= entry < math.inf):
-            raise Refused(f"{at} is {_seen(entry)}; wanted a decimal number that is not negative.")
-        else:
-            found[i] = entry
-
-
-def _seen(value: object) -> str:
-    """What came, in a few words."""
+def shown(value: object) -> str:
     if isinstance(value, list):
         return f"a list of {len(value)}"
-    if isinstance(value, dict):
-        return "an object"
-    return f"{value!r:.60}"
+    return "an object" if isinstance(value, dict) else f"{value!r:.60}"
 
 
-# -- Read the JSON of a certificate: every key once, every number a number.
-
-FORMAT, VERSION = "detent-certificate", 1
-
-
-def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The content of a certificate file; refused when it is no certificate at all."""
-    try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        reason = "there is no such file." if isinstance(error, FileNotFoundError) else f"{error.strerror}.".lower()
-        raise Unreadable(path, reason) from None
-    try:
-        content = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_constant)
-    except UnicodeDecodeError:
-        raise Unreadable(path, "this is not UTF-8 text.") from None
-    except json.JSONDecodeError as error:
-        raise Unreadable(
-            path, f"this is not JSON: {error.msg.lower().removesuffix(' at')} at column {error.colno}.", error.lineno
-        ) from None
-    except RecursionError:
-        raise Unreadable(path, "lists are nested too deep for a certificate.") from None
-    except ValueError as error:
-        raise Unreadable(path, f"{error}.") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise Unreadable(path, f'wanted a JSON object with "format": "{FORMAT}"; this is some other JSON.')
-    if type(content.get("version")) is not int or content["version"] != VERSION:
-        raise Unreadable(path, f"this is version {content.get('version')!r:.20}; this detent reads version {VERSION}.")
-    return content
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    entries = dict(pairs)
-    if len(entries) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"the entry {next(key for key in keys if keys.count(key) > 1)!r:.60} comes twice")
-    return entries
-
-
-def _constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number that JSON knows")
-
-
-# -- The parts of a certificate, each taken apart and found to be in form: target, grammar, question, layers.
-
-MOST = 1 << 31
+# 3. Form: the parts of a certificate, with tables indexed [symbol][state]
 
 
 @dataclass(frozen=True)
-class Layer:
-    heads: list[int]
-    start: list[int]
-    inputs: list[list[int]]
-    number_of_input: dict[tuple[int, ...], int]
-    windows: list[list[int]]
-    number_of_window: dict[tuple[int, ...], int]
-    tables: list[list[list[int]]]
-    """head, window, index"""
-
-
-def target_of(value: Any, A: int) -> tuple[list[str], int, list[list[int]], list[str], list[list[int]]]:
-    """(states, start, tables, labels, wanted)"""
-    by_output = isinstance(value, dict) and value.get("says") == "outputs"
-    entries(value, "target", "says", "states", "start", "tables", *(("outputs", "readout") if by_output else ()))
-    states = names(value["states"], "target.states")
-    n = len(states)
-    start = whole(value["start"], "target.start", 0, n)
-    tables = rows(value["tables"], "target.tables", A, n, 0, n)
-    if by_output:
-        outputs = names(value["outputs"], "target.outputs")
-        return states, start, tables, outputs, rows(value["readout"], "target.readout", A, n, 0, len(outputs))
-    if value["says"] != "states":
-        raise Refused(f"target.says is {value['says']!r:.40}; wanted 'states' or 'outputs'.")
-    return states, start, tables, states, tables
-
-
-def grammar_of(value: Any, A: int) -> tuple[int, list[list[int]], list[int]]:
-    """(start, tables, refused); without a grammar there is one place, where every symbol may follow."""
-    if value is None:
-        return 0, [[0]] * A, [0]
-    entries(value, "grammar", "places", "start", "tables", "refused")
-    count = len(names(value["places"], "grammar.places"))
-    start = whole(value["start"], "grammar.start", 0, count)
-    tables = rows(value["tables"], "grammar.tables", A, count, 0, count)
-    return start, tables, row(value["refused"], "grammar.refused", count, 0, 2)
-
-
-def question_of(value: Any, A: int, n: int) -> dict[str, Any] | None:
-    if value is None:
-        return None
-    entries(value, "question", "answers", "start", "tables", "asked", "right")
-    answers = names(value["answers"], "question.answers")
-    tables = listed(value["tables"], "question.tables", A)
-    z = len(listed(tables[0], "question.tables[0]"))
-    items = len(listed(listed(value["right"], "question.right", n)[0], "question.right[0]"))
-    whole(value["start"], "question.start", 0, z)
-    rows(tables, "question.tables", A, z, 0, z)
-    rows(value["asked"], "question.asked", A, z, -1, items)
-    # one more than there are answers: where none is right
-    rows(value["right"], "question.right", n, items, 0, len(answers) + 1)
-    return value
-
-
-def layers_of(value: Any, A: int, reach: int) -> list[Layer]:
-    layers: list[Layer] = []
-    for number, layer in enumerate(listed(value, "layers")):
-        where = f"layers[{number}]"
-        entries(layer, where, "heads", "start", "inputs", "windows", "tables")
-        heads = row(layer["heads"], f"{where}.heads", None, 1, MOST)
-        if not heads:
-            raise Refused(f"{where}.heads is empty.")
-        start = row(layer["start"], f"{where}.start", len(heads), 0, MOST)
-        for h, (k, d) in enumerate(zip(start, heads, strict=True)):
-            whole(k, f"{where}.start[{h}]", 0, d)
-        below = layers[-1] if layers else None
-        inputs = ranged(
-            layer["inputs"],
-            f"{where}.inputs",
-            [(0, A)] if below is None else [(0, len(below.inputs)), *((0, d) for d in below.heads)],
-        )
-        if not layer["windows"] or not inputs:
-            raise Refused(f"{where} has no inputs or no windows.")
-        if below is None and inputs != [[symbol] for symbol in range(A)]:
-            raise Refused(f"{where}.inputs are not the {A} symbols in order.")
-        windows = rows(layer["windows"], f"{where}.windows", None, reach, -1, len(inputs))
-        tables = [
-            rows(table, f"{where}.tables[{h}]", len(windows), d, -1, d)
-            for h, (d, table) in enumerate(
-                zip(heads, listed(layer["tables"], f"{where}.tables", len(heads)), strict=True)
-            )
-        ]
-        layers.append(
-            Layer(
-                heads=heads, start=start, inputs=inputs, number_of_input=distinct(inputs, f"{where}.inputs"),
-                windows=windows, number_of_window=distinct(windows, f"{where}.windows"), tables=tables,
-            )
-        )  # fmt: skip
-    if not layers:
-        raise Refused("layers is empty.")
-    return layers
-
-
-# -- What a certificate tells, taken apart and found to be in form.
-
-KEYS = (
-    "format", "version", "name", "made", "weights", "evaluated", "symbols", "target", "grammar", "question", "reach",
-    "layers", "configurations", "readout", "replies", "matching", "counts", "margins", "rounding", "proved", "sha256",
-)  # fmt: skip
-REACH = 1024
-"""More than any convolution spans."""
-
-
-@dataclass(frozen=True)
-class Told:
-    """A certificate in form: every number is in range, and whether they agree is another matter."""
+class Parts:
+    """The entries of a certificate that is in form: every number is in range. Whether they agree is checked later."""
 
     symbols: list[str]
-    states: list[str]
-    start: int
-    tables: list[list[int]]
-    """A n"""
-    wanted: list[list[int]]
-    """A n: the label that is right when a symbol is read in a state."""
+    target: dict[str, Any]
     labels: list[str]
-    place: int
-    rules: list[list[int]]
-    """A g: the moves of the grammar."""
-    refused: list[int]
-    """g"""
-    question: dict[str, Any] | None
+    wanted: Rows
+    """[symbol][target state]: the correct label."""
+    grammar: dict[str, Any]
+    """As in the file; without a grammar one state, in which every symbol is permitted."""
+    question: dict[str, Any]
+    """As in the file; without a question one state, in which nothing is asked, and no answers."""
     reach: int
-    layers: list[Layer]
-    configurations: list[list[int]]
-    """Indices of all heads, the last inputs of the top layer, the place in the grammar."""
-    readout: list[list[int]]
-    replies: list[list[int]]
-    """For every entry of the matching."""
-    matching: list[list[int]]
-    """Configuration, state of the target, state of the question."""
+    layers: list[dict[str, Any]]
+    configurations: Rows
+    """Indices of all heads, the last reach - 1 inputs of the top layer, the state of the grammar."""
+    readout: Rows
+    """For every configuration the label at each permitted symbol."""
+    matching: Rows
+    """Configuration, target state, state of the question."""
+    replies: Rows
+    """For every row of the matching the answers where one is asked for."""
 
 
-def told(content: dict[str, Any]) -> Told:
-    """Take a certificate apart; the first entry that is not in form is the reason to refuse it."""
-    entries(content, "the certificate", *KEYS)
+def parts_of(content: dict[str, Any]) -> Parts:
+    check_format(content)
+    fields(content, "the certificate", *KEYS)
     _origin(content)
     symbols = names(content["symbols"], "symbols")
     A = len(symbols)
-    states, start, tables, labels, wanted = target_of(content["target"], A)
-    place, rules, refused = grammar_of(content["grammar"], A)
-    question = question_of(content["question"], A, len(states))
-    reach = whole(content["reach"], "reach", 1, REACH)
-    layers = layers_of(content["layers"], A, reach)
-    shown = content["grammar"] is not None
-    low_ends = [(0, d) for layer in layers for d in layer.heads] + [(-1, len(layers[-1].inputs))] * (reach - 1)
-    configurations = _configurations(
-        content["configurations"], [*low_ends, (0, len(refused))] if shown else low_ends, shown
-    )
-    moves = [sum(not refused[rule[one[-1]]] for rule in rules) for one in configurations]
-    matching = _matching(content["matching"], len(configurations), len(states), question)
-    replies = _replies(content["replies"], len(matching), question)
-    readout = _by_step(content["readout"], "readout", moves, len(labels))
-    return Told(
-        symbols=symbols, states=states, start=start, tables=tables, wanted=wanted, labels=labels, place=place,
-        rules=rules, refused=refused, question=question, reach=reach, layers=layers, configurations=configurations,
-        readout=readout, replies=replies, matching=matching,
+    labels, wanted = _target(target := content["target"], A)
+    n, grammar = len(target["states"]), _grammar(content["grammar"], A)
+    question = _question(content["question"], A, n)
+    answers = [range(len(question["answers"]))]
+    reach = integer(content["reach"], "reach", range(1, MAX_REACH))
+    layers = _layers(content["layers"], A, reach)
+    allowed = [range(d) for layer in layers for d in layer["heads"]]
+    allowed += [range(-1, len(layers[-1]["inputs"]))] * (reach - 1)
+    allowed += [range(len(grammar["refused"]))] if content["grammar"] is not None else []
+    configurations = rows(content["configurations"], "configurations", None, allowed)
+    if content["grammar"] is None:
+        configurations = [[*row, 0] for row in configurations]
+    allowed = [range(len(configurations)), range(n), *([range(len(question["tables"][0]))] if answers[0] else [])]
+    matching = rows(content["matching"], "matching", None, allowed)
+    if content["question"] is None:
+        matching = [[*row, 0] for row in matching]
+        if content["replies"] is not None:
+            raise Refused("replies are given, but there is no question.")
+    replies = [[]] * len(matching) if content["question"] is None else items(content["replies"], "replies")
+    readout = items(content["readout"], "readout", len(configurations))
+    for i, row in enumerate(readout):
+        permitted = sum(not grammar["refused"][table[configurations[i][-1]]] for table in grammar["tables"])
+        integers(row, f"readout[{i}]", [range(len(labels))] * permitted)
+    for i, row in enumerate(items(replies, "replies", len(matching))):
+        integers(row, f"replies[{i}]", answers * len(items(row, f"replies[{i}]")))
+    return Parts(
+        symbols=symbols, target=target, labels=labels, wanted=wanted, grammar=grammar, question=question, reach=reach,
+        layers=layers, configurations=configurations, readout=readout, matching=matching, replies=replies,
     )  # fmt: skip
 
 
 def _origin(content: dict[str, Any]) -> None:
-    text(content["name"], "name")
-    for key, version in entries(content["made"], "made", "detent", "python", "numpy").items():
-        text(version, f"made.{key}")
+    string(content["name"], "name")
+    for key, version in fields(content["made"], "made", "detent", "python", "numpy").items():
+        string(version, f"made.{key}")
     for key in ("weights", "sha256"):
-        if not re.fullmatch("[0-9a-f]{64}", text(content[key], key)):
+        if not re.fullmatch("[0-9a-f]{64}", string(content[key], key)):
             raise Refused(f"{key} is not a SHA-256 in 64 hexadecimal digits.")
     if content["evaluated"] not in ("float64", "float32"):
-        raise Refused(f"evaluated is {content['evaluated']!r:.40}; wanted 'float64' or 'float32'.")
+        raise Refused(f"evaluated is {shown(content['evaluated'])}; wanted 'float64' or 'float32'.")
 
 
-def _configurations(value: Any, ranges: list[tuple[int, int]], shown: bool) -> list[list[int]]:
-    """With the place in the grammar last, also where there is no grammar."""
-    found = ranged(value, "configurations", ranges)
-    if not found:
-        raise Refused("configurations is empty.")
-    distinct(found, "configurations")
-    return found if shown else [[*entry, 0] for entry in found]
+def _target(value: Any, A: int) -> tuple[list[str], Rows]:
+    """(labels, the correct label for every symbol and state)."""
+    by_output = isinstance(value, dict) and value.get("says") == "outputs"
+    fields(value, "target", "says", "states", "start", "tables", *(("outputs", "readout") if by_output else ()))
+    n = len(names(value["states"], "target.states"))
+    integer(value["start"], "target.start", range(n))
+    tables = rows(value["tables"], "target.tables", A, [range(n)] * n)
+    if by_output:
+        outputs = names(value["outputs"], "target.outputs")
+        return outputs, rows(value["readout"], "target.readout", A, [range(len(outputs))] * n)
+    if value["says"] != "states":
+        raise Refused(f"target.says is {shown(value['says'])}; wanted 'states' or 'outputs'.")
+    return value["states"], tables
 
 
-def _by_step(value: Any, where: str, moves: list[int], below: int) -> list[list[int]]:
-    """For every configuration one number for every symbol that may follow."""
-    found = listed(value, where, len(moves))
-    return [
-        row(entry, f"{where}[{i}]", count, 0, below) for i, (entry, count) in enumerate(zip(found, moves, strict=True))
-    ]
+def _grammar(value: Any, A: int) -> dict[str, Any]:
+    if value is None:
+        return {"start": 0, "tables": [[0]] * A, "refused": [0]}
+    fields(value, "grammar", "places", "start", "tables", "refused")
+    g = len(names(value["places"], "grammar.places"))
+    integer(value["start"], "grammar.start", range(g))
+    rows(value["tables"], "grammar.tables", A, [range(g)] * g)
+    integers(value["refused"], "grammar.refused", [range(2)] * g)
+    return value
 
 
-def _replies(value: Any, pairs: int, question: dict[str, Any] | None) -> list[list[int]]:
-    """For every entry of the matching the answers that are given; without a question there are none."""
-    if question is None:
-        if value is not None:
-            raise Refused("replies are given, but there is no question.")
-        return [[] for _ in range(pairs)]
-    found = listed(value, "replies", pairs)
-    return [row(entry, f"replies[{i}]", None, 0, len(question["answers"])) for i, entry in enumerate(found)]
+def _question(value: Any, A: int, n: int) -> dict[str, Any]:
+    if value is None:
+        return {"answers": [], "start": 0, "tables": [[0]] * A, "asked": [[-1]] * A, "right": [[0]] * n}
+    fields(value, "question", "answers", "start", "tables", "asked", "right")
+    answers = names(value["answers"], "question.answers")
+    z = len(items(items(value["tables"], "question.tables", A)[0], "question.tables[0]"))
+    asked = len(items(items(value["right"], "question.right", n)[0], "question.right[0]"))
+    integer(value["start"], "question.start", range(z))
+    rows(value["tables"], "question.tables", A, [range(z)] * z)
+    rows(value["asked"], "question.asked", A, [range(-1, asked)] * z)
+    # one more than there are answers: none is correct
+    rows(value["right"], "question.right", n, [range(len(answers) + 1)] * asked)
+    return value
 
 
-def _matching(value: Any, c: int, n: int, question: dict[str, Any] | None) -> list[list[int]]:
-    """With the state of the question last, also where there is none."""
-    ranges = [(0, c), (0, n)]
-    if question is not None:
-        ranges.append((0, len(question["tables"][0])))
-    found = ranged(value, "matching", ranges)
-    if not found:
-        raise Refused("matching is empty.")
-    distinct(found, "matching")
-    return found if question is not None else [[*entry, 0] for entry in found]
+def _layers(value: Any, A: int, reach: int) -> list[dict[str, Any]]:
+    sizes = [A]  # an input is a symbol or, above the first layer, the input and the indices of the layer below
+    for number, layer in enumerate(items(value, "layers")):
+        where = f"layers[{number}]"
+        fields(layer, where, "heads", "start", "inputs", "windows", "tables")
+        heads = items(layer["heads"], f"{where}.heads")
+        integers(heads, f"{where}.heads", [range(1, MAX_INDICES)] * len(heads))
+        if not heads:
+            raise Refused(f"{where}.heads is empty.")
+        integers(layer["start"], f"{where}.start", [range(d) for d in heads])
+        inputs = rows(layer["inputs"], f"{where}.inputs", None, [range(size) for size in sizes])
+        if not number and inputs != [[symbol] for symbol in range(A)]:
+            raise Refused(f"{where}.inputs are not the {A} symbols in order.")
+        windows = rows(layer["windows"], f"{where}.windows", None, [range(-1, len(inputs))] * reach)
+        for head, table in enumerate(items(layer["tables"], f"{where}.tables", len(heads))):
+            rows(table, f"{where}.tables[{head}]", len(windows), [range(-1, heads[head])] * heads[head])
+        sizes = [len(inputs), *heads]
+    if not value:
+        raise Refused("layers is empty.")
+    return value
 
 
-# -- Run every configuration of a certificate through the tables it gives, and see that all it says is so.
+# 4. Replay
 
-Bools = NDArray[np.bool_]
-Final = tuple[int, ...]
-"""What a read-out depends on: the input of the top layer, and the indices it has moved to."""
+Step = tuple[int, int, tuple[int, ...]]
+"""A symbol, the configuration it leads to, and what the read-out depends on: the input of the top layer and the indices
+that its heads moved to."""
 
 
 class Replay:
-    """The machine that a certificate describes, run step by step."""
+    """The machine of the certificate, run by every permitted symbol from every listed configuration."""
 
-    def __init__(self, told: Told) -> None:
-        self.told = told
-        self.number = {tuple(one): i for i, one in enumerate(told.configurations)}
-        A = len(told.symbols)
-        self.columns = [[np.zeros((A, d), bool) for d in layer.heads] for layer in told.layers]
-        """layer, head: A d, whether this index was moved by this symbol."""
-        self.steps = np.zeros(A, bool)
-        """A: whether this symbol was read."""
-        self.used_inputs = [set[int]() for _ in told.layers]
-        self.used_windows = [set[int]() for _ in told.layers]
-        self.used_entries = [[np.zeros((len(layer.windows), d), bool) for d in layer.heads] for layer in told.layers]
-        self.label_of: dict[Final, int] = {}
-        self.moves: list[list[tuple[int, int, Final]]] = []
-        """For every configuration and symbol that may follow: the symbol, the configuration after it, the read-out."""
-
-    def run(self) -> None:
-        """Follow every symbol from every configuration; refuse what does not hold."""
-        told = self.told
-        home = [k for layer in told.layers for k in layer.start] + [-1] * (told.reach - 1) + [told.place]
-        if told.configurations[0] != home:
-            raise Refused(f"configurations[0] is {told.configurations[0]}; the heads begin at {home}.")
-        for number in range(len(told.configurations)):
-            self._follow(number)
-        all_reached([[after for _, after, _ in moves] for moves in self.moves], "configurations")
+    def __init__(self, parts: Parts) -> None:
+        self.parts, A = parts, len(parts.symbols)
+        self.configuration_number = numbered(parts.configurations, "configurations")
+        self.input_number, self.window_number = (
+            [numbered(layer[kind], f"layers[{depth}].{kind}") for depth, layer in enumerate(parts.layers)]
+            for kind in ("inputs", "windows")
+        )
+        self.read = np.zeros(A, bool)
+        """A: whether this symbol is read in any step."""
+        self.moved = [[np.zeros((A, d), bool) for d in layer["heads"]] for layer in parts.layers]
+        """layer, head: A d, whether this symbol is read at this index."""
+        self.used = [[np.zeros((len(known), d), bool) for d in layer["heads"]]
+                     for known, layer in zip(self.window_number, parts.layers, strict=True)]  # fmt: skip
+        """layer, head: whether this table entry is used."""
+        self.used_inputs: list[set[int]] = [set() for _ in parts.layers]
+        self.label_of: dict[tuple[int, ...], int] = {}
+        indices = [k for layer in parts.layers for k in layer["start"]]
+        start = [*indices, *[-1] * (parts.reach - 1), parts.grammar["start"]]
+        if parts.configurations[0] != start:
+            raise Refused(f"configurations[0] is {parts.configurations[0]}; the initial configuration is {start}.")
+        self.steps = [list(self._steps(number)) for number in range(len(parts.configurations))]
+        """For every configuration."""
+        all_reached([[after for _, after, _ in steps] for steps in self.steps], "configurations")
         self._all_used()
 
-    def _follow(self, number: int) -> None:
-        """One step by every symbol that may follow."""
-        told, configuration = self.told, self.told.configurations[number]
-        moves: list[tuple[int, int, Final]] = []
-        place = configuration[-1]
-        for symbol, rule in enumerate(told.rules):
-            if told.refused[rule[place]]:
+    def _steps(self, number: int) -> Iterator[Step]:
+        parts, configuration = self.parts, self.parts.configurations[number]
+        labels = iter(parts.readout[number])
+        for symbol, table in enumerate(parts.grammar["tables"]):
+            place = table[configuration[-1]]
+            if parts.grammar["refused"][place]:
                 continue
-            after, final = self._step(number, configuration, symbol)
-            reached = self.number.get((*after, rule[place]))
-            if reached is None:
+            row, final = self._step(number, symbol)
+            after = self.configuration_number.get((*row, place))
+            if after is None:
+                raise Refused(f"{self._way(number, symbol)} {[*row, place]}, which is not among configurations.")
+            label = next(labels)
+            if self.label_of.setdefault(final, label) != label:
                 raise Refused(
-                    f"{self._way(number, symbol)} to {[*after, rule[place]]}, which is not among configurations."
+                    f"readout[{number}]: {parts.labels[label]!r} at the symbol {parts.symbols[symbol]!r}, but "
+                    f"{parts.labels[self.label_of[final]]!r} elsewhere at the same input and indices."
                 )
-            said = told.readout[number][len(moves)]
-            if self.label_of.setdefault(final, said) != said:
-                raise Refused(f"readout[{number}][{len(moves)}]: at the same input and indices something else is said.")
-            self.steps[symbol] = True
-            moves.append((symbol, reached, final))
-        self.moves.append(moves)
+            self.read[symbol] = True
+            yield symbol, after, final
 
-    def _step(self, number: int, configuration: list[int], symbol: int) -> tuple[tuple[int, ...], Final]:
-        """(the configuration after the symbol, without the place; what is read out)."""
-        told = self.told
-        at, newest = 0, 0
-        after: list[int] = []
-        final: tuple[int, ...] = ()
-        remembered = configuration[-told.reach : -1]
-        for depth, layer in enumerate(told.layers):
-            key = (symbol,) if not depth else (newest, *after[-len(told.layers[depth - 1].heads) :])
-            found = layer.number_of_input.get(key)
-            if found is None:
-                raise Refused(f"{self._way(number, symbol)} to the input {key}, not among layers[{depth}].inputs.")
-            newest = found
+    def _step(self, number: int, symbol: int) -> tuple[list[int], tuple[int, ...]]:
+        """(the configuration after the symbol without the grammar's state, what the read-out depends on)."""
+        configuration = self.parts.configurations[number]
+        memory, indices = configuration[-self.parts.reach : -1], iter(configuration)
+        after, newest = list[int](), 0
+        key: tuple[int, ...] = (symbol,)
+        for depth, layer in enumerate(self.parts.layers):
+            if key not in self.input_number[depth]:
+                raise Refused(f"{self._way(number, symbol)} the input {key}, not among layers[{depth}].inputs.")
+            newest = self.input_number[depth][key]
             self.used_inputs[depth].add(newest)
-            window = (*(self._below(last, depth) for last in remembered), newest)
-            where = layer.number_of_window.get(window)
-            if where is None:
-                raise Refused(f"{self._way(number, symbol)} to the window {window}, not among layers[{depth}].windows.")
-            self.used_windows[depth].add(where)
-            moved = []
-            for head, table in enumerate(layer.tables):
-                k = configuration[at]
-                if table[where][k] < 0:
-                    raise Refused(f"layers[{depth}].tables[{head}][{where}][{k}] is -1, but it is used.")
-                self.used_entries[depth][head][where, k] = True
-                self.columns[depth][head][symbol, k] = True
-                moved.append(table[where][k])
-                at += 1
+            key = (*(self._input_below(last, depth) for last in memory), newest)
+            if key not in self.window_number[depth]:
+                raise Refused(f"{self._way(number, symbol)} the window {key}, not among layers[{depth}].windows.")
+            window, moved = self.window_number[depth][key], []
+            # the indices of the layers above remain
+            for head, (table, k) in enumerate(zip(layer["tables"], indices, strict=False)):
+                if table[window][k] < 0:
+                    raise Refused(f"layers[{depth}].tables[{head}][{window}][{k}] is -1, but it is used.")
+                self.used[depth][head][window, k] = self.moved[depth][head][symbol, k] = True
+                moved.append(table[window][k])
             after += moved
-            final = (newest, *moved)
-        return (*after, *[*remembered, newest][1:]), final
+            key = (newest, *moved)
+        return [*after, *[*memory, newest][1:]], key
 
-    def _below(self, last: int, depth: int) -> int:
-        """The input of a layer that belongs to an input of the top layer."""
-        for layer in self.told.layers[:depth:-1]:
-            last = layer.inputs[last][0] if last >= 0 else -1
-        return last
-
-    def _all_used(self) -> None:
-        """Nothing is told of a layer that no step needs."""
-        for depth, layer in enumerate(self.told.layers):
-            where = f"layers[{depth}]"
-            for kind, used, all_of in (
-                ("inputs", self.used_inputs[depth], layer.inputs if depth else []),  # of the first: every symbol
-                ("windows", self.used_windows[depth], layer.windows),
-            ):
-                if len(used) < len(all_of):
-                    unused = next(i for i in range(len(all_of)) if i not in used)
-                    raise Refused(f"{where}.{kind}[{unused}] is never used.")
-            for head, (table, used_entries) in enumerate(zip(layer.tables, self.used_entries[depth], strict=True)):
-                for w, k in np.argwhere(~used_entries & (np.array(table) >= 0)).tolist():
-                    raise Refused(f"{where}.tables[{head}][{w}][{k}] is never used; wanted -1.")
+    def _input_below(self, top: int, depth: int) -> int:
+        """The input of the layer at this depth that belongs to an input of the top layer."""
+        for layer in self.parts.layers[:depth:-1]:
+            top = layer["inputs"][top][0] if top >= 0 else -1
+        return top
 
     def _way(self, number: int, symbol: int) -> str:
-        return f"configurations[{number}] and the symbol {self.told.symbols[symbol]!r} lead"
+        return f"configurations[{number}] and the symbol {self.parts.symbols[symbol]!r} lead to"
+
+    def _all_used(self) -> None:
+        for depth, layer in enumerate(self.parts.layers):
+            where = f"layers[{depth}]"
+            for i in range(len(layer["inputs"]) if depth else 0):  # the first layer lists every symbol
+                if i not in self.used_inputs[depth]:
+                    raise Refused(f"{where}.inputs[{i}] is never used.")
+            for i in np.flatnonzero(~self.used[depth][0].any(axis=1)).tolist():
+                raise Refused(f"{where}.windows[{i}] is never used.")
+            for head, (table, used) in enumerate(zip(layer["tables"], self.used[depth], strict=True)):
+                for i, k in np.argwhere(~used & (np.array(table) >= 0)).tolist():
+                    raise Refused(f"{where}.tables[{head}][{i}][{k}] is never used; wanted -1.")
 
 
-def all_reached(leads: list[list[int]], where: str) -> None:
-    """Nothing is listed that no word leads to."""
-    seen, queue = {0}, [0]
+def all_reached(successors: Rows, where: str) -> None:
+    """Refuse a list with an entry that no word leads to."""
+    reached, queue = {0}, [0]
     for one in queue:
-        fresh = [then for then in leads[one] if then not in seen]
-        seen.update(fresh)
-        queue += dict.fromkeys(fresh)
-    if len(seen) < len(leads):
-        raise Refused(f"{where}[{next(i for i in range(len(leads)) if i not in seen)}] is never reached.")
+        fresh = dict.fromkeys(then for then in successors[one] if then not in reached)
+        reached.update(fresh)
+        queue += fresh
+    if len(reached) < len(successors):
+        raise Refused(f"{where}[{next(i for i in range(len(successors)) if i not in reached)}] is never reached.")
 
 
-# -- Walk the target beside the replayed machine: is every pair listed that words meet, and all that is said right?
+# 5. Product walk
 
 
-def matched(replay: Replay) -> Bools:
-    """Refuse a matching that does not hold; A: whether something is asked when a symbol is read."""
-    told, question = replay.told, replay.told.question
-    asking, asked, right = [[0]] * len(told.symbols), [[-1]] * len(told.symbols), [[0]] * len(told.states)
-    begin = 0
-    if question is not None:
-        begin, asking, asked, right = (question[key] for key in ("start", "tables", "asked", "right"))
-    if told.matching[0] != [0, told.start, begin]:
-        raise Refused(f"matching[0] is {told.matching[0]}; the starts are {[0, told.start, begin]}.")
-    asked_at, reply_of = np.zeros(len(told.symbols), bool), dict[Final, int]()
-    pairs = {tuple(pair): i for i, pair in enumerate(told.matching)}
-    leads: list[list[int]] = []
-    for i, (configuration, task, z) in enumerate(told.matching):
-        leads.append([])
-        answered: list[int] = []
-        for step, (symbol, reached, final) in enumerate(replay.moves[configuration]):
-            then = (reached, told.tables[symbol][task], asking[symbol][z])
-            if then not in pairs:
+def walk_product(parts: Parts, replay: Replay) -> Bools:
+    """Refuse a matching that does not hold; returns for every symbol (A) whether an answer is asked for."""
+    target, question, pair_number = parts.target, parts.question, numbered(parts.matching, "matching")
+    start = [0, target["start"], question["start"]]
+    if parts.matching[0] != start:
+        raise Refused(f"matching[0] is {parts.matching[0]}; the initial states are {start}.")
+    asked, answer_of = np.zeros(len(parts.symbols), bool), dict[tuple[int, ...], int]()
+    successors: Rows = []
+    for i, (configuration, state, z) in enumerate(parts.matching):
+        successors.append([])
+        answers: list[int] = []
+        for (symbol, after, final), label in zip(
+            replay.steps[configuration], parts.readout[configuration], strict=True
+        ):
+            pair = (after, target["tables"][symbol][state], question["tables"][symbol][z])
+            if pair not in pair_number:
+                way = f"matching[{i}] and the symbol {parts.symbols[symbol]!r} lead to {list(pair)}"
+                raise Refused(f"{way}, which is not among matching.")
+            successors[-1].append(pair_number[pair])
+            if label != (wanted := parts.wanted[symbol][state]):
                 raise Refused(
-                    f"matching[{i}] and the symbol {told.symbols[symbol]!r} lead to {list(then)}, "
-                    "which is not among matching."
+                    f"readout[{configuration}]: {parts.labels[label]!r} at the symbol {parts.symbols[symbol]!r}; "
+                    f"the target, in the state of matching[{i}], outputs {parts.labels[wanted]!r}."
                 )
-            leads[-1].append(pairs[then])
-            said, wanted = told.readout[configuration][step], told.wanted[symbol][task]
-            if said != wanted:
-                raise Refused(
-                    f"readout[{configuration}][{step}] says {told.labels[said]!r}; the target, beside it in "
-                    f"matching[{i}], wants {told.labels[wanted]!r}."
-                )
-            if (item := asked[symbol][z]) >= 0:
-                asked_at[symbol] = True
-                answered.append(reply_of.setdefault(final, right[then[1]][item]))
-                if answered[-1] != right[then[1]][item]:
-                    raise Refused(f"matching[{i}]: two answers are right where only one can be given.")
-        if told.replies[i] != answered:
-            raise Refused(f"replies[{i}] is {told.replies[i]}; {answered} is right.")
-    all_reached(leads, "matching")
-    return asked_at
+            if (item := question["asked"][symbol][z]) >= 0:
+                asked[symbol] = True
+                answers.append(question["right"][pair[1]][item])
+                if answer_of.setdefault(final, answers[-1]) != answers[-1]:
+                    raise Refused(f"matching[{i}]: equal inputs and indices need two different answers.")
+        if parts.replies[i] != answers:
+            raise Refused(f"replies[{i}] is {parts.replies[i]}; the correct answers are {answers}.")
+    all_reached(successors, "matching")
+    return asked
+
+
+# 6. Counts
+
+
+def check_counts(value: Any, parts: Parts) -> None:
+    sizes = [d for layer in parts.layers for d in layer["heads"]]
+    counts = {
+        "joint_indices": math.prod(sizes),
+        "reached": len({tuple(row[: len(sizes)]) for row in parts.configurations}),
+        "configurations": len(parts.configurations),
+        "task_states": len({state for _, state, _ in parts.matching}),
+    }
+    fields(value, "counts", *counts)
+    for key, count in counts.items():
+        if type(value[key]) is not int or value[key] != count:
+            raise Refused(f"counts.{key} is {shown(value[key])}; there are {count}.")
+
+
+# 7. Margins against rounding
+
+
+def check_rounding(content: dict[str, Any], parts: Parts, replay: Replay, asked: Bools) -> None:
+    """Margins and errors are in form, and `proved` lists the formats in which every margin exceeds twice the error."""
+    answers = parts.question["answers"]
+    exist = {  # there is a margin where one of several is chosen
+        "logits": [[(m & (m.shape[1] > 1)).tolist() for m in moved] for moved in replay.moved],
+        "labels": (replay.read & (len(parts.labels) > 1)).tolist(),
+        "answers": (asked & (len(answers) > 1)).tolist() if answers else False,
+    }
+    margins = np.array(amounts(content["margins"], "margins", exist))
+    if not isinstance(content["rounding"], dict):
+        raise Refused(f"rounding is {shown(content['rounding'])}; wanted an object.")
+    proved = []
+    for format, bounds in content["rounding"].items():
+        where = f"rounding.{format}"
+        names(fields(bounds, where, "assumes", *exist)["assumes"], f"{where}.assumes", least=0)
+        errors = np.array(amounts({key: bounds[key] for key in exist}, where, exist))
+        if (0.5 * margins > errors).all():
+            proved.append(format)
+    if content["proved"] != proved:
+        raise Refused(f"proved is {content['proved']!r:.80}; by margins and errors it is {proved}.")
+
+
+def amounts(value: Any, where: str, exist: Any) -> list[float]:
+    """All numbers of nested objects and lists: one that is not negative where `exist` is true, null elsewhere."""
+    if isinstance(exist, dict):
+        fields(value, where, *exist)
+        return [number for key, each in exist.items() for number in amounts(value[key], f"{where}.{key}", each)]
+    if isinstance(exist, list):
+        pairs = enumerate(zip(items(value, where, len(exist)), exist, strict=True))
+        return [number for i, (entry, each) in pairs for number in amounts(entry, f"{where}[{i}]", each)]
+    if not exist:
+        if value is not None:
+            raise Refused(f"{where} is {shown(value)}; wanted null, because nothing is chosen there.")
+        return []
+    if type(value) is not float or not 0 <= value < math.inf:
+        raise Refused(f"{where} is {shown(value)}; wanted a decimal number that is not negative.")
+    return [value]
+
+
+# The check as a whole
 
 
 @dataclass(frozen=True)
 class Report:
-    """What the check of a certificate found. True when nothing is wrong."""
+    """The result of a check. True if the certificate is valid."""
 
     findings: tuple[str, ...]
-    """Reasons to refuse it."""
+    """The reasons to refuse it."""
 
     def __bool__(self) -> bool:
         return not self.findings
 
 
 def check(certificate: str | os.PathLike[str] | Mapping[str, Any]) -> Report:
-    """Check a certificate, given as a file or as its content; a file that is no certificate raises an error."""
+    """Check a certificate, given as a file or as its content. A file that is not a certificate raises `Unreadable`."""
     content = dict(certificate) if isinstance(certificate, Mapping) else read(certificate)
-    return Report((*_reasons(_seal, content), *_reasons(_machine, content)))
+    findings = []
+    for part in (check_seal, check_machine):
+        try:
+            part(content)
+        except Refused as reason:  # noqa: PERF203
+            findings.append(str(reason))
+        except RecursionError:
+            findings.append("lists are nested too deep.")
+    return Report(tuple(findings))
 
 
-def _reasons(look: Callable[[dict[str, Any]], None], content: dict[str, Any]) -> tuple[str, ...]:
-    try:
-        look(content)
-    except Refused as reason:
-        return (str(reason),)
-    except RecursionError:
-        return ("lists are nested too deep.",)
-    return ()
+def check_machine(content: dict[str, Any]) -> None:
+    parts = parts_of(content)
+    replay = Replay(parts)
+    asked = walk_product(parts, replay)
+    check_counts(content["counts"], parts)
+    check_rounding(content, parts, replay, asked)
 
 
-def _seal(content: dict[str, Any]) -> None:
-    bare = {key: value for key, value in content.items() if key != "sha256"}
-    canonical = json.dumps(bare, sort_keys=True, separators=(",", ":"))
-    if hashlib.sha256(canonical.encode()).hexdigest() != content.get("sha256"):
-        raise Refused("the content was changed after it was sealed: its SHA-256 is not the one given.")
+# The report
 
 
-def _machine(content: dict[str, Any]) -> None:
-    found = told(content)
-    replay = Replay(found)
-    replay.run()
-    asked = matched(replay)
-    _counts(content["counts"], found)
-    _rounding(content, _chosen(replay, asked), found)
-
-
-def _counts(value: Any, found: Told) -> None:
-    heads = sum(len(layer.heads) for layer in found.layers)
-    right = {
-        "joint_indices": prod(d for layer in found.layers for d in layer.heads),
-        "reached": len({tuple(one[:heads]) for one in found.configurations}),
-        "configurations": len(found.configurations),
-        "task_states": len({task for _, task, _ in found.matching}),
-    }
-    entries(value, "counts", *right)
-    for key, count in right.items():
-        if type(value[key]) is not int or value[key] != count:
-            raise Refused(f"counts.{key} is {value[key]!r:.40}; there are {count}.")
-
-
-def _chosen(replay: Replay, asked: Bools) -> list[tuple[str, Bools]]:
-    """Where something is chosen among several, so that there is a margin."""
-    found = replay.told
+def summary(content: dict[str, Any]) -> Iterator[str]:
+    """What a valid certificate states, line by line."""
+    counts, target, layers = content["counts"], content["target"], content["layers"]
+    name = content["name"] or "a model"
+    yield f"{name}: compared with a target of {len(target['states']):,} states; the labels are its {target['says']}"
+    yield f"weights: SHA-256 {content['weights']}"
+    convolved = f", convolutions over {content['reach']} symbols" if content["reach"] > 1 else ""
+    yield f"heads: {' | '.join(' '.join(map(str, layer['heads'])) for layer in layers)}{convolved}"
+    several = f" in {counts['configurations']:,} configurations" if counts["configurations"] > counts["reached"] else ""
+    fit = "some configurations represent several equivalent target states"
+    if counts["configurations"] == len(content["matching"]):
+        once = counts["configurations"] == counts["task_states"]
+        fit = "one configuration for each" if once else "some target states have several configurations"
+    reached = f"{counts['reached']:,} of {counts['joint_indices']:,} joint indices reached{several}"
+    yield f"{reached}, for {counts['task_states']:,} target states: {fit}"
+    words = "every word" if content["grammar"] is None else "every word of the grammar"
+    answers = "" if content["question"] is None else ", and so does every answer"
+    yield f"the output after {words} of any length equals the target's{answers}"
     columns = [
-        (f"logits[{depth}][{head}]", replay.columns[depth][head] & (d > 1))
-        for depth, layer in enumerate(found.layers)
-        for head, d in enumerate(layer.heads)
+        (margin, f"layer {depth}, " if len(layers) > 1 else "", head, content["symbols"][a], k)
+        for depth, heads in enumerate(content["margins"]["logits"])
+        for head, table in enumerate(heads)
+        for a, row in enumerate(table)
+        for k, margin in enumerate(row)
+        if margin is not None
     ]
-    labels = ("labels", replay.steps & (len(found.labels) > 1))
-    if found.question is None:
-        return [*columns, labels]
-    return [*columns, labels, ("answers", asked & (len(found.question["answers"]) > 1))]
+    if columns:
+        margin, layer, head, symbol, k = min(columns)
+        yield f"weakest column: {layer}head {head}, symbol {symbol!r}, index {k}, margin {margin:.4g}"
+    if not content["rounding"]:
+        yield f"rounding: no format was tried; logits were evaluated in {content['evaluated']}"
+        return
+    others = [name for name in content["rounding"] if name not in content["proved"]]
+    rest = f"; not proved in {', '.join(others)}" if others else ""
+    yield f"rounding: proved to change nothing in {', '.join(content['proved']) or 'no format'}{rest}"
 
 
-def _rounding(content: dict[str, Any], chosen: list[tuple[str, Bools]], found: Told) -> None:
-    """Margins and errors are in form, and those formats are proved in which every margin exceeds twice the error."""
-    margins = _amounts(content["margins"], "margins", chosen, found)
-    formats = content["rounding"]
-    if not isinstance(formats, dict):
-        raise Refused("rounding is not an object.")
-    proved = []
-    for format, bounds in formats.items():
-        where = f"rounding.{format}"
-        bare = {key: value for key, value in bounds.items() if key != "assumes"} if isinstance(bounds, dict) else bounds
-        errors = _amounts(bare, where, chosen, found)
-        names(bounds.get("assumes"), f"{where}.assumes", least=0)
-        known = np.isfinite(margins)
-        if (0.5 * margins[known] > errors[known]).all():
-            proved.append(format)
-    if content["proved"] != proved:
-        raise Refused(f"proved is {content['proved']!r:.80}; by margins and errors it is {proved}.")
+def verdict_of(path: object, content: dict[str, Any], report: Report) -> str:
+    """The result for people."""
+    lines = summary(content) if report else report.findings
+    return "\n  ".join([f"{path}: {'valid' if report else 'not valid'}", *lines])
 
 
-def _amounts(value: Any, where: str, chosen: list[tuple[str, Bools]], found: Told) -> NDArray[np.float64]:
-    """All numbers in a row."""
-    entries(value, where, "logits", "labels", "answers")
-    layers = listed(value["logits"], f"{where}.logits", len(found.layers))
-    for depth, (layer, heads) in enumerate(zip(found.layers, layers, strict=True)):
-        listed(heads, f"{where}.logits[{depth}]", len(layer.heads))
-    if found.question is None and value["answers"] is not None:
-        raise Refused(f"{where}.answers are given, but there is no question.")
-    parts = [head for heads in layers for head in heads] + [value["labels"], value["answers"]]
-    held = [
-        amounts(part, f"{where}.{name}", known).ravel()
-        for part, (name, known) in zip(parts[: len(chosen)], chosen, strict=True)
-    ]
-    return np.concatenate(held)
+def row_of(path: object, content: dict[str, Any], report: Report) -> dict[str, Any]:
+    """The result for programs."""
+    about = {key: content[key] for key in ("name", "weights", "counts", "proved", "sha256")} if report else {}
+    return {"file": str(path), "valid": bool(report), "findings": list(report.findings)} | about
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Check certificates that detent wrote.")
+    parser.add_argument("files", nargs="+", metavar="CERTIFICATE")
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    args = parser.parse_args()
+    code, results = 0, []
+    for path in args.files:
+        try:
+            content = read(path)
+            results.append((path, content, check(content)))
+            code = max(code, 0 if results[-1][2] else 1)
+        except Unreadable as error:  # noqa: PERF203
+            print(error, file=sys.stderr)
+            code = 2
+    if args.json:
+        print(json.dumps([row_of(*result) for result in results], indent=2))
+    elif results:
+        print("\n\n".join(verdict_of(*result) for result in results))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

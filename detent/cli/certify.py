@@ -87,7 +87,7 @@ def _certify_machine(file: Path, against: str | None) -> Verdict:
 def _row(verdict: Verdict, certificate: Certificate | None) -> Row:
     failure = verdict.failure
     return {
-        "certified": bool(verdict), "verdict": verdict.explain(), "labels": verdict.target.says,
+        "certified": bool(verdict), "verdict": verdict.explain(), "labels": verdict.target.label_kind,
         "word": None if failure is None else list(failure.word), "kind": None if failure is None else failure.kind,
         "configurations": verdict.configurations, "task_states": verdict.task_states,
         "certificate": None if certificate is None else certificate.sha256,

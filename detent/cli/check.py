@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from detent.cli._output import AsJson, print_json, with_progress
-from detent.records import Row
-
-if TYPE_CHECKING:
-    from detent.certify import Report
+from detent.errors import BrokenFile
 
 
 def check(
@@ -28,31 +25,25 @@ def check(
         detent check runs/S3-42-default/certificate.json --json
         detent check results/certificates/*.json
     """
-    from detent.certify.certificate import read_content
     from detent.certify.check import check as check_content
+    from detent.certify.check import row_of, verdict_of
 
-    contents = [read_content(file) for file in files]
+    contents = [_read(file) for file in files]
     results = [
         (file, content, check_content(content))
         for file, content in with_progress(list(zip(files, contents, strict=True)), name=lambda one: one[0].name)
     ]
     if as_json:
-        print_json([_row(file, content, report) for file, content, report in results])
+        print_json([row_of(*result) for result in results])
     else:
-        print("\n\n".join(_text(file, content, report) for file, content, report in results))
+        print("\n\n".join(verdict_of(*result) for result in results))
     raise typer.Exit(0 if all(report for _, _, report in results) else 1)
 
 
-def _row(file: Path, content: dict[str, Any], report: Report) -> Row:
-    keys = ("name", "weights", "counts", "proved", "sha256")
-    return {"file": str(file), "valid": bool(report), "findings": list(report.findings)} | (
-        {key: content[key] for key in keys} if report else {}
-    )
+def _read(file: Path) -> dict[str, Any]:
+    from detent.certify.check import Unreadable, read
 
-
-def _text(file: Path, content: dict[str, Any], report: Report) -> str:
-    from detent.certify.certificate import summary
-
-    if not report:
-        return "\n  ".join([f"{file}: not valid", *report.findings])
-    return "\n  ".join([f"{file}: valid", *summary(content).splitlines()])
+    try:
+        return read(file)
+    except Unreadable as error:
+        raise BrokenFile(file, error.reason, error.line) from None

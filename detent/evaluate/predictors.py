@@ -19,12 +19,12 @@ from torch import Tensor
 from detent._types import MISSING, Ints
 from detent.errors import InvalidConfig, unknown
 from detent.extract import Extracted
+from detent.formats import NETWORK_FORMATS
 from detent.nn import Backbone
 from detent.nn.backbone import State
 
 PredictorState: TypeAlias = list[NDArray[Any]]
 """What a predictor carries from chunk to chunk: arrays, so that a sweep can be saved and resumed."""
-FORMATS = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 MAX_LOGITS = 1 << 22
 """Numbers that the network computes at a time, at most."""
 
@@ -44,12 +44,12 @@ class TablePredictor:
     """The extracted machine: states by its tables, labels or answers by its read-out."""
 
     def __init__(self, extracted: Extracted, *, answers: bool = False) -> None:
-        if answers and extracted.answers is None:
+        if answers and extracted.answer_ids is None:
             raise InvalidConfig("this machine gives no answers; sweep its words.")
         self.machine = extracted.machine
         outputs = extracted.readout
         if answers:
-            outputs = np.where(extracted.finals >= 0, extracted.answers[extracted.finals], MISSING)  # type: ignore[index]
+            outputs = extracted.answers
         # the machine has one more state than there are configurations: the sink of words that the grammar forbids
         self.outputs = np.pad(outputs, ((0, 0), (0, self.machine.n_states - outputs.shape[1])), constant_values=MISSING)
 
@@ -62,14 +62,15 @@ class TablePredictor:
 
 
 class NetworkPredictor:
-    """The network in evaluation mode, in one of FORMATS, piece by piece with its state carried over."""
+    """The network in evaluation mode, in one of NETWORK_FORMATS, piece by piece with its state carried over."""
 
     def __init__(self, model: Backbone, format: str = "float32", *, answers: bool = False) -> None:
-        if format not in FORMATS:
-            raise unknown("format", format, FORMATS)
+        if format not in NETWORK_FORMATS:
+            raise unknown("format", format, NETWORK_FORMATS)
         if answers and not model.answers:
             raise InvalidConfig("this network gives no answers; sweep its words.")
-        self.format, self.answers = FORMATS[format], answers
+        self.format: torch.dtype = getattr(torch, format)
+        self.answers = answers
         self.model = deepcopy(model).to(self.format).eval()
 
     @torch.inference_mode()

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from detent.extract.extract import extract as extract
     from detent.extract.result import Column as Column
     from detent.extract.result import Extracted as Extracted
-    from detent.extract.result import LayerRead as LayerRead
-    from detent.extract.rounding_errors import RoundingErrors as RoundingErrors
-    from detent.extract.rounding_errors import rounding_errors as rounding_errors
+    from detent.extract.result import LayerTables as LayerTables
+    from detent.extract.result import RoundingErrors as RoundingErrors
+    from detent.extract.rounding.bounds import rounding_errors as rounding_errors
 
 __all__ = lazy(__name__, call=True)

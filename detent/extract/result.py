@@ -1,4 +1,11 @@
-"""A model that answers as a machine that answers: silent but where something is asked."""
+"""The result of an extraction: the tables of every head, the configurations that words reach, and the read-outs there.
+
+    A  symbols     n  configurations     R  windows     S  indices of all heads of a layer     d  indices of a head
+    F  read-outs
+
+Plain arrays, without torch: whatever is done with an extracted machine afterwards (certification, export, description)
+needs this file and not the network.
+"""
 
 from __future__ import annotations
 
@@ -6,268 +13,250 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from detent._types import Bools, Floats, Ints
+from detent._types import MISSING, Bools, Floats, Ints
 from detent.automata import Mealy, Moore, minimize
 from detent.automata.minimize import reachable
 from detent.errors import InvalidInput
-from detent.extract.network import offsets
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from detent.runtime import Machine, Stream
     from detent.runtime.alphabet import Word
     from detent.runtime.batches import Words
 
-# -- Name configurations by what was said on arrival: the labels as the states of a machine.
-
 START, REFUSED = "start", "refused"
 
 
-class Labelled(Protocol):
-    """What naming needs to know."""
-
-    @property
-    def symbols(self) -> tuple[str, ...]: ...
-    @property
-    def outputs(self) -> tuple[str, ...]: ...
-    @property
-    def tables(self) -> Ints: ...
-    @property
-    def readout(self) -> Ints: ...
-
-
-def arrivals(found: Labelled) -> Ints | None:
-    """The label said on arrival at every configuration, -1 where none is; None when one has several."""
-    steps = found.tables >= 0
-    labels = np.full(found.tables.shape[1], -1)
-    labels[found.tables[steps]] = found.readout[steps]
-    return labels if np.array_equal(labels[found.tables[steps]], found.readout[steps]) else None
-
-
-def by_label(found: Labelled) -> Moore | None:
-    """The machine whose states are the labels that are said, in the order in which they are met; None if there is none.
-
-    A start that is never returned to is the label whose moves include its own, or a state called 'start'.
-    """
-    labels = arrivals(found)
-    if labels is None:
-        return None
-    nameless, refused = len(found.outputs), len(found.outputs) + 1
-    kinds = np.where(labels < 0, nameless, labels)
-    symbols, before = np.nonzero(found.tables >= 0)
-    moves = np.full((len(found.symbols), refused + 1), refused)
-    moves[symbols, kinds[before]] = kinds[found.tables[symbols, before]]
-    if not np.array_equal(moves[symbols, kinds[before]], kinds[found.tables[symbols, before]]):
-        return None
-    start = int(kinds[0])
-    if start == nameless:
-        known = moves[:, nameless, None] != refused
-        same = np.where(known, moves[:, :nameless] == moves[:, nameless, None], True).all(axis=0)
-        start = int(same.argmax()) if same.any() else nameless
-    order = reachable(moves, start)
-    number = np.zeros(refused + 1, np.int64)
-    number[order] = np.arange(len(order))
-    names = (*found.outputs, _unlike(START, found.outputs), _unlike(REFUSED, found.outputs))
-    states = tuple(names[kind] for kind in order)
-    return Moore(
-        symbols=found.symbols, tables=number[moves[:, order]], states=states, outputs=states,
-        readout=np.arange(len(order)),
-    )  # fmt: skip
-
-
-def _unlike(name: str, names: tuple[str, ...]) -> str:
-    return name if name not in names else _unlike(f"{name}'", names)
-
-
-# -- One layer of a model as it was read: its inputs, its windows, and what every head does at each of them.
+def head_offsets(heads: Sequence[int]) -> list[int]:
+    """The position of each head's first index among the indices of all heads."""
+    return [sum(heads[:h]) for h in range(len(heads))]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a head's logits: where an index goes when a symbol is read, where it would go next, by how much."""
+    """A column of a head's logits: the successor of an index under a symbol, the runner-up, and the margin."""
 
     layer: int
     head: int
     symbol: str
     index: int
-    goes_to: int
-    next_to: int
+    successor: int
+    runner_up: int
     margin: float
 
     def __str__(self) -> str:
         return (
-            f"layer {self.layer}, head {self.head}: {self.symbol!r} sends index {self.index} to {self.goes_to}, "
-            f"ahead of {self.next_to} by {self.margin:.3g}"
+            f"layer {self.layer}, head {self.head}: {self.symbol!r} sends index {self.index} to {self.successor}, "
+            f"ahead of {self.runner_up} by {self.margin:.3g}"
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LayerRead:
-    """One layer: what it was seen to read, and what its heads do there."""
+class LayerTables:
+    """One layer: its inputs, its windows, and the transition table of every head at every window."""
 
     heads: tuple[int, ...]
-    """Indices of every head."""
+    """The number of indices of every head."""
     start: tuple[int, ...]
+    """The initial index of every head."""
     inputs: Ints
-    """Every input: its symbol (first layer), or the input of the layer below and the indices that layer moved to."""
+    """Every input: a symbol (first layer), or an input of the layer below and the indices that layer moved to."""
     windows: Ints
-    """R k: the last inputs, the newest last, -1 before the word began."""
+    """R x kernel size: the last inputs, the newest last; -1 before the word began."""
     symbols: Ints
-    """R: the symbol that is being read."""
+    """R: the symbol that is read."""
     tables: Ints
-    """R S: where every index of every head goes."""
+    """R S: the successor of every index of every head."""
     margins: Floats
-    """R S: by how much."""
-    seconds: Ints
-    """R S: and where it would go next."""
+    """R S: the margin of that choice."""
+    runner_up: Ints
+    """R S: the second choice."""
     used: Bools
-    """R S: whether a configuration uses that column."""
+    """R S: whether a reached configuration uses that column."""
 
     def columns(self, head: int) -> slice:
-        """Where the indices of a head stand among the S."""
-        begin = offsets(self.heads)[head]
+        """The positions of a head's indices among the S."""
+        begin = head_offsets(self.heads)[head]
         return slice(begin, begin + self.heads[head])
 
-    def smallest(self, symbols: int) -> tuple[Floats, ...]:
+    def smallest_margins(self, symbols: int) -> tuple[Floats, ...]:
         """For every head A d: the smallest margin among the columns in use; infinite where none is."""
         margins = np.where(self.used, self.margins, np.inf)
         least = np.full((symbols, margins.shape[1]), np.inf)
         np.minimum.at(least, self.symbols, margins)
         return tuple(least[:, self.columns(head)] for head in range(len(self.heads)))
 
-    def weakest(self, number: int, symbols: Sequence[str]) -> Column:
-        """The column in use with the smallest margin; `number` is that of the layer."""
+    def weakest(self, layer: int, symbols: Sequence[str]) -> Column:
+        """The column in use with the smallest margin; `layer` is the number of this layer."""
         margins = np.where(self.used, self.margins, np.inf)
         row, column = divmod(int(margins.argmin()), margins.shape[1])
-        head = int(np.searchsorted(offsets(self.heads), column, side="right")) - 1
+        offsets = head_offsets(self.heads)
+        head = int(np.searchsorted(offsets, column, side="right")) - 1
         return Column(
-            layer=number, head=head, symbol=symbols[self.symbols[row]], index=column - offsets(self.heads)[head],
-            goes_to=int(self.tables[row, column]), next_to=int(self.seconds[row, column]),
+            layer=layer, head=head, symbol=symbols[self.symbols[row]], index=column - offsets[head],
+            successor=int(self.tables[row, column]), runner_up=int(self.runner_up[row, column]),
             margin=float(margins[row, column]),
         )  # fmt: skip
 
 
-# -- What was read out of a model: the tables of its heads, the configurations that words lead to, what it says there.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RoundingErrors:
+    """How far logits computed in a format may be from those that the margins of an extraction belong to.
+
+    Where a margin is more than twice the error, every machine that satisfies the assumptions makes the same choice.
+    Infinite where no bound is known, or where the extraction chose otherwise than the network in real numbers.
+    """
+
+    format: str
+    columns: tuple[Floats, ...]
+    """For every layer R S."""
+    labels: Floats
+    """F; where single logits do not decide, of the differences between them (see `rounding.tracing.at_risk`)."""
+    answers: Floats | None
+    """F, likewise."""
+    assumes: tuple[str, ...]
+    """What is assumed of the machine, in sentences."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Extracted:
-    """A machine read out of a model."""
+    """A machine read out of a model. Configuration 0 is the initial one."""
 
     symbols: tuple[str, ...]
-    outputs: tuple[str, ...]
-    """Names of the labels."""
-    replies: tuple[str, ...]
-    """Names of the answers, where the model gives any."""
-    reach: int
-    """Of the convolutions; 1 where there are none."""
-    layers: tuple[LayerRead, ...]
+    label_names: tuple[str, ...]
+    answer_names: tuple[str, ...]
+    """Empty if the model has no answer head."""
+    kernel_size: int
+    """Of the convolutions; 1 without."""
+    layers: tuple[LayerTables, ...]
     configurations: Ints
-    """n rows: the indices of all heads of all layers, then the last reach - 1 inputs of the top layer."""
-    places: Ints
+    """n rows: the indices of all heads of all layers, then the last kernel_size - 1 inputs of the top layer."""
+    grammar_states: Ints
     """n: the state of the grammar."""
     tables: Ints
-    """A n: where each symbol leads, -1 where it may not follow."""
-    finals: Ints
-    """A n: which read-out is made there, -1 where the symbol may not follow."""
-    read_outs: Ints
-    """F rows: what each depends on, an input of the top layer and the indices it has moved to."""
-    labels: Ints
-    """F: the label that is said."""
+    """A n: the successor of each configuration under each symbol; -1 where the grammar forbids it."""
+    readout_ids: Ints
+    """A n: the read-out made at that step; -1 where the grammar forbids it."""
+    readout_inputs: Ints
+    """F rows: what a read-out depends on, an input of the top layer and the indices its heads moved to."""
+    label_ids: Ints
+    """F: the label of every read-out."""
     label_margins: Floats
-    answers: Ints | None
-    """F: the answer that is given."""
+    answer_ids: Ints | None
+    """F: the answer of every read-out."""
     answer_margins: Floats | None
     grammar: Moore | None
-    """Which words were followed; None for all."""
+    """The grammar whose words were explored; None for all words."""
     weights: str
     """SHA-256 of the weights."""
     format: str
-    """The arithmetic in which logits were evaluated."""
+    """The format in which logits were evaluated."""
 
     @property
     def heads(self) -> tuple[tuple[int, ...], ...]:
-        """Indices of every head of every layer."""
+        """The number of indices of every head of every layer."""
         return tuple(layer.heads for layer in self.layers)
 
     @property
     def start(self) -> tuple[int, ...]:
-        """The index of every head of every layer before the first symbol."""
+        """The initial index of every head of every layer."""
         return tuple(k for layer in self.layers for k in layer.start)
 
     @property
     def joint_indices(self) -> int:
-        """How many tuples of indices there are."""
+        """The number of tuples of indices, reached or not."""
         return prod(d for layer in self.layers for d in layer.heads)
 
     @cached_property
     def reached(self) -> Ints:
-        """The different tuples of indices that words lead to."""
+        """The distinct tuples of indices that words reach."""
         return np.unique(self.configurations[:, : len(self.start)], axis=0)
 
     @property
     def head_tables(self) -> tuple[Ints, ...]:
-        """For every head A d: where each symbol sends each index. For one layer without a convolution."""
-        if len(self.layers) > 1 or self.reach > 1:
+        """For every head A d: the successor of each index under each symbol. For one layer without a convolution."""
+        if len(self.layers) > 1 or self.kernel_size > 1:
             raise InvalidInput(
-                f"the tables of {len(self.layers)} layers with a reach of {self.reach} depend on more than the symbol; "
-                "look at `layers`, where they stand window by window."
+                f"the tables of {len(self.layers)} layers with a kernel size of {self.kernel_size} depend on more than "
+                "the symbol; see `layers`, which lists them for every window."
             )
         (layer,) = self.layers
         if len(layer.windows) < len(self.symbols):
-            raise InvalidInput("some symbols may never be read here, so nothing is known of their tables.")
+            raise InvalidInput("the grammar permits some symbols nowhere, so their tables are not known.")
         order = np.argsort(layer.symbols)
         return tuple(layer.tables[order, layer.columns(head)] for head in range(len(layer.heads)))
 
     @cached_property
     def readout(self) -> Ints:
-        """A n: the label said when a symbol is read in a configuration, -1 where it may not follow."""
-        return np.where(self.finals >= 0, self.labels[self.finals], -1)
+        """A n: the label when a symbol is read in a configuration; -1 where the grammar forbids it."""
+        return self._by_step(self.label_ids)
+
+    @cached_property
+    def answers(self) -> Ints:
+        """A n: the answer when a symbol is read in a configuration; -1 where the grammar forbids it."""
+        if self.answer_ids is None:
+            raise InvalidInput("this model has no answer head.")
+        return self._by_step(self.answer_ids)
+
+    def _by_step(self, ids: Ints) -> Ints:
+        return np.where(self.readout_ids >= 0, ids[self.readout_ids], MISSING)
 
     @cached_property
     def machine(self) -> Mealy:
-        """The whole as one machine, whose states are configurations.
+        """The Mealy machine whose states are the configurations.
 
-        Where a symbol may not follow, it says and goes to 'refused'.
+        Symbols that the grammar forbids lead to the state 'refused' with that output.
         """
         names = [f"({', '.join(map(str, row))})" for row in self.configurations.tolist()]
         if self.grammar is None:
-            return Mealy(symbols=self.symbols, tables=self.tables, states=tuple(names), outputs=self.outputs,
+            return Mealy(symbols=self.symbols, tables=self.tables, states=tuple(names), outputs=self.label_names,
                          readout=self.readout)  # fmt: skip
-        places = (self.grammar.states[place] for place in self.places.tolist())
-        states = (*(f"{name} {place}" for name, place in zip(names, places, strict=True)), REFUSED)
-        refused = ((0, 0), (0, 1))
+        places = (self.grammar.states[place] for place in self.grammar_states.tolist())
+        names = [f"{name} {place}" for name, place in zip(names, places, strict=True)]
+        return self._with_sink(self.readout, (*self.label_names, REFUSED), states=(*names, REFUSED))
+
+    def _with_sink(self, readout: Ints, outputs: tuple[str, ...], *, at_sink: int = -1, **fields: Any) -> Mealy:
+        """Forbidden steps have the last output and lead to one more state, which is never left."""
+        n, pad = self.tables.shape[1], ((0, 0), (0, 1))
         return Mealy(
-            symbols=self.symbols, states=states, outputs=(*self.outputs, REFUSED),
-            tables=np.pad(np.where(self.tables < 0, len(names), self.tables), refused, constant_values=len(names)),
-            readout=np.pad(
-                np.where(self.readout < 0, len(self.outputs), self.readout), refused, constant_values=len(self.outputs)
-            ),
+            symbols=self.symbols, outputs=outputs, **fields,
+            tables=np.pad(np.where(self.tables < 0, n, self.tables), pad, constant_values=n),
+            readout=np.pad(np.where(self.tables < 0, len(outputs) - 1, readout), pad,
+                           constant_values=at_sink % len(outputs)),
         )  # fmt: skip
 
     @cached_property
-    def minimised(self) -> Mealy:
-        """The smallest machine that says the same, canonically numbered."""
+    def minimized(self) -> Mealy:
+        """The smallest machine with the same outputs, canonically numbered."""
         return minimize(self.machine)
 
     @cached_property
     def named(self) -> Moore | None:
-        """The machine whose states are the labels; None when the last label does not tell what follows.
+        """The machine whose states are the labels; None if the last label does not determine what follows.
 
-        Where no permitted word says what a symbol does to a label, it leads to 'refused'.
+        A symbol that no permitted word reads after a label leads to 'refused'.
         """
-        return by_label(self)
+        return machine_of_labels(self)
+
+    def answer_machine(self, at: Sequence[str], *, elsewhere: str = "", forbidden: str = REFUSED) -> Mealy:
+        """The smallest machine that outputs the model's answer at the symbols `at`, and `elsewhere` at all others.
+
+        A symbol that the grammar forbids gives `forbidden` once, and `elsewhere` for ever after.
+        """
+        at_symbol = np.isin(np.array(self.symbols), list(at))[:, None]
+        outputs = (elsewhere, *self.answer_names, forbidden)
+        return minimize(self._with_sink(np.where(at_symbol, 1 + self.answers, 0), outputs, at_sink=0))
 
     @cached_property
     def margins(self) -> tuple[tuple[Floats, ...], ...]:
         """For every layer and head A d: the smallest margin of the columns in use."""
-        return tuple(layer.smallest(len(self.symbols)) for layer in self.layers)
+        return tuple(layer.smallest_margins(len(self.symbols)) for layer in self.layers)
 
     @cached_property
     def weakest(self) -> Column:
@@ -275,31 +264,43 @@ class Extracted:
         columns = (layer.weakest(number, self.symbols) for number, layer in enumerate(self.layers))
         return min(columns, key=lambda column: column.margin)
 
+    def to_machine(self, about: Mapping[str, Any] | None = None) -> Machine:
+        """The smallest machine with the same outputs, to be run, saved and exported without the network.
+
+        Its states are named by the labels where these determine what follows. One layer without a convolution brings
+        its heads along, to be run instead where that is cheaper. `about` is saved with the machine.
+        """
+        from detent.runtime import Heads, Machine
+
+        automaton = self.minimized if self.grammar is not None or self.named is None else self.named
+        heads = None
+        if len(self.layers) == 1 and self.kernel_size == 1 and self.grammar is None:
+            heads = Heads(self.head_tables, self.start)
+        return Machine.of(automaton, heads=heads, about={"weights": self.weights, **(about or {})})
+
     @cached_property
     def standalone(self) -> Machine:
-        """The machine without the network, see `detent.runtime.Machine`."""
-        from detent.extract.extract import standalone
-
-        return standalone(self)
+        """The machine without the network, see `to_machine`."""
+        return self.to_machine()
 
     def run(self, words: Words) -> Any:
         """The state of the standalone machine at the end of a word, or of every word (B)."""
         return self.standalone.run(words)
 
-    def speak(self, word: Word) -> list[str]:
-        """What is said at every symbol of a word, by name."""
+    def outputs(self, word: Word) -> list[str]:
+        """The name of the output at every symbol of a word."""
         return self.standalone.outputs(word)
 
     def stream(self) -> Stream:
-        """A run that is fed piece by piece."""
+        """A run of the standalone machine that is fed piece by piece."""
         return self.standalone.stream()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the standalone machine: .json for people, .detent for programs, .dot without heads."""
         self.standalone.save(path)
 
-    def describe(self, registers: Mapping[str, Sequence[int] | Ints] | None = None) -> str:
-        """What was found, in words; `registers` are values that a person knows of every label, by name."""
+    def describe(self, registers: Mapping[str, Sequence[Any] | Ints] | None = None) -> str:
+        """A description in sentences; `registers` maps the name of a known quantity to its value at every label."""
         from detent.extract.interpret import sentences
 
         return "\n".join(sentences(self, registers or {}))
@@ -309,25 +310,47 @@ class Extracted:
         return f"Extracted({sizes}; {len(self.symbols)} symbols, {len(self.configurations)} configurations)"
 
 
-SILENT = ""
-NOT_UNDERSTOOD = "(not understood)"
+def labels_on_arrival(extracted: Extracted) -> Ints | None:
+    """n: the label of the steps that lead to every configuration, -1 if none does; None if one has several."""
+    steps = extracted.tables >= 0
+    labels = np.full(extracted.tables.shape[1], MISSING)
+    labels[extracted.tables[steps]] = extracted.readout[steps]
+    return labels if np.array_equal(labels[extracted.tables[steps]], extracted.readout[steps]) else None
 
 
-def answering(found: Extracted, at: Sequence[str]) -> Mealy:
-    """The smallest machine that gives the model's answers at these symbols and says nothing at others.
+def machine_of_labels(extracted: Extracted) -> Moore | None:
+    """The machine whose states are the labels, in the order in which words reach them; None if there is none.
 
-    Where the grammar lets a symbol not follow it says so, once, and falls silent for good.
+    An initial configuration that is never returned to is the label whose transitions include its own, or a state called
+    'start'.
     """
-    if found.answers is None:
-        raise InvalidInput("this model gives no answers: it has no second read-out.")
-    n, outputs = found.tables.shape[1], (SILENT, *found.replies, NOT_UNDERSTOOD)
-    asked = np.isin(np.array(found.symbols), list(at))[:, None]
-    refused = found.tables < 0
-    said = np.where(asked, 1 + found.answers[found.finals], 0)
-    lost = ((0, 0), (0, 1))
-    machine = Mealy(
-        symbols=found.symbols, outputs=outputs,
-        tables=np.pad(np.where(refused, n, found.tables), lost, constant_values=n),
-        readout=np.pad(np.where(refused, len(outputs) - 1, said), lost, constant_values=0),
+    labels = labels_on_arrival(extracted)
+    if labels is None:
+        return None
+    names = extracted.label_names
+    unlabeled, refused = len(names), len(names) + 1
+    states = np.where(labels < 0, unlabeled, labels)
+    symbols, before = np.nonzero(extracted.tables >= 0)
+    after = states[extracted.tables[symbols, before]]
+    tables = np.full((len(extracted.symbols), refused + 1), refused)
+    tables[symbols, states[before]] = after
+    if not np.array_equal(tables[symbols, states[before]], after):
+        return None
+    start = int(states[0])
+    if start == unlabeled:
+        known = tables[:, unlabeled, None] != refused
+        same = np.where(known, tables[:, :unlabeled] == tables[:, unlabeled, None], True).all(axis=0)
+        start = int(same.argmax()) if same.any() else unlabeled
+    order = reachable(tables, start)
+    number = np.zeros(refused + 1, np.int64)
+    number[order] = np.arange(len(order))
+    all_names = (*names, _unused(START, names), _unused(REFUSED, names))
+    reached = tuple(all_names[state] for state in order)
+    return Moore(
+        symbols=extracted.symbols, tables=number[tables[:, order]], states=reached, outputs=reached,
+        readout=np.arange(len(order)),
     )  # fmt: skip
-    return minimize(machine)
+
+
+def _unused(name: str, names: tuple[str, ...]) -> str:
+    return name if name not in names else _unused(f"{name}'", names)

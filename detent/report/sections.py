@@ -219,14 +219,14 @@ def certificate(run: RunData) -> Html | None:
     if run.valid_certificate is None:
         text = " writes a certificate when machine and target agree on every word."
         return element("p", "There is no valid certificate. ", element("code", "detent train"), text)
-    from detent.certify.certificate import summary
+    from detent.certify.check import summary
 
     content = run.valid_certificate
     assumptions = sorted({sentence for one in content["rounding"].values() for sentence in one["assumes"]})
     return joined([
         element("ul", *(element("li", sentence) for sentence in sentences(content))),
         element("p", "The certificate was checked, without the network, when this page was written."),
-        element("details", element("summary", "Output of detent check"), element("pre", summary(content).rstrip())),
+        element("details", element("summary", "Output of detent check"), element("pre", "\n".join(summary(content)))),
         element("details", element("summary", "Assumptions of the rounding bounds"),
                 element("ul", *(element("li", sentence) for sentence in assumptions))),
     ])  # fmt: skip

@@ -14,7 +14,7 @@ from functools import partial
 import torch
 from torch import nn
 
-from detent.certify import Question, Verdict, certify
+from detent.certify import QuestionMachine, Verdict, certify
 from detent.errors import InvalidConfig, unknown
 from detent.extract import Budget, Extracted, extract
 from detent.nn import AUSSM, BMRU, NFSM, PDSSM, Backbone, MambaMinus
@@ -103,6 +103,6 @@ def judged(model: Backbone, task: Task, budget: Budget | None = None) -> tuple[E
         read = extract(model.eval(), symbols=machine.symbols, labels=task.labels)
         return read, certify(read, machine, labels=task.label_kind)
     people = PEOPLE[: task.question.n_answers]
-    question = Question.at_the_end(task.question, machine, task.grammar, people)
+    question = QuestionMachine.at_end(task.question, machine, task.grammar, people)
     read = extract(model.eval(), labels=machine.states, answers=people, grammar=task.grammar, budget=budget or Budget())
     return read, certify(read, machine, question=question)

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from detent.certify import Certificate, Verdict
 from detent.extract import Extracted, RoundingErrors, rounding_errors
+from detent.formats import NETWORK_FORMATS
 from detent.nn import Backbone
 
-FORMATS = ("float32", "float16", "bfloat16")
-"""From fine to coarse."""
 SAMPLE = 256
 """Read-outs that are looked at before all of them are bounded in a coarser format."""
 
@@ -21,8 +20,8 @@ def certificate_of(model: Backbone, found: Extracted, verdict: Verdict, *, title
     nothing of it: bounds for all 31,680 of M11 take most of a minute.
     """
     errors: dict[str, RoundingErrors] = {}
-    for name in FORMATS:
-        if errors and len(found.read_outs) > 8 * SAMPLE and not clears(model, found, name):
+    for name in NETWORK_FORMATS:
+        if errors and len(found.readout_inputs) > 8 * SAMPLE and not clears(model, found, name):
             break
         errors[name] = rounding_errors(model, found, name)
         certificate = Certificate.of(found, verdict, name=title, rounding=errors)
@@ -33,10 +32,11 @@ def certificate_of(model: Backbone, found: Extracted, verdict: Verdict, *, title
 
 def clears(model: Backbone, found: Extracted, format: str = "float32") -> bool:
     """Whether margins exceed the rounding of a format: of every column in use, and of a sample of the read-outs."""
-    some = slice(None, None, max(1, len(found.read_outs) // SAMPLE))
+    some = slice(None, None, max(1, len(found.readout_inputs) // SAMPLE))
     part = replace(
-        found, read_outs=found.read_outs[some], labels=found.labels[some], label_margins=found.label_margins[some],
-        answers=None if found.answers is None else found.answers[some],
+        found, readout_inputs=found.readout_inputs[some], label_ids=found.label_ids[some],
+        label_margins=found.label_margins[some],
+        answer_ids=None if found.answer_ids is None else found.answer_ids[some],
         answer_margins=None if found.answer_margins is None else found.answer_margins[some],
     )  # fmt: skip
     errors = rounding_errors(model, part, format)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from detent.automata import Mealy, distinguishing_word
 from detent.errors import BudgetExceeded
 from detent.extract import Budget, Extracted, extract
-from detent.extract.result import answering
 from detent.nn import Backbone
-from detent.tasks.free_order_stories import free_order_grammar, reference_answers
+from detent.tasks.free_order_stories import NO_OUTPUT, NOT_UNDERSTOOD, free_order_grammar, reference_answers
 
 ASKED = ("?",)
 BUDGET = Budget(configurations=1_000_000, seconds=600.0)
@@ -36,14 +35,15 @@ class Told:
 
 def tell(model: Backbone, found: Extracted) -> Told:
     """Read a network out over all tellings, and compare it with what is right; `found` knows the names."""
-    people = len(found.replies)
+    people = len(found.answer_names)
     try:
         read = extract(
-            model, labels=found.outputs, answers=found.replies, grammar=free_order_grammar(people), budget=BUDGET
+            model, labels=found.label_names, answers=found.answer_names, grammar=free_order_grammar(people),
+            budget=BUDGET,
         )  # fmt: skip
     except BudgetExceeded:
         return Told(None, BUDGET.configurations, None)
-    machine = answering(read, ASKED)
+    machine = answer_machine(read)
     return Told(machine, len(read.configurations), distinguishing_word(machine, reference_answers(people)))
 
 
@@ -52,4 +52,9 @@ def text_machine(model: Backbone, found: Extracted) -> tuple[Mealy, str]:
     told = tell(model, found)
     if told.right and told.machine is not None:
         return told.machine, "sentences in any order"
-    return answering(found, ASKED), "stories as the task tells them"
+    return answer_machine(found), "stories as the task tells them"
+
+
+def answer_machine(extracted: Extracted) -> Mealy:
+    """The machine that answers at every question mark."""
+    return extracted.answer_machine(ASKED, elsewhere=NO_OUTPUT, forbidden=NOT_UNDERSTOOD)

@@ -14,7 +14,6 @@ from detent import records
 from detent.certify import Certificate, Verdict, certify
 from detent.errors import BrokenFile
 from detent.extract import Extracted
-from detent.extract.extract import standalone
 from detent.nn import Backbone
 from detent.runtime import Machine
 from detent.tasks import Task
@@ -112,6 +111,6 @@ def machine_of(plan: Plan, task: Task, model: Backbone, found: Extracted) -> Mac
     """The machine without the model, with a word about where it comes from; of a task with a question it answers."""
     about = {"task": task.name, "recipe": plan.arm, "seed": plan.seed}
     if task.question is None:
-        return standalone(found, {**about, "labels": task.label_kind})
+        return found.to_machine({**about, "labels": task.label_kind})
     answering, reads = text_machine(model, found)
     return Machine.of(answering, about={"weights": found.weights, **about, "labels": "answers", "reads": reads})

@@ -60,12 +60,13 @@ def stream_rows(model: Backbone, task: Task, seed: int) -> list[records.Row]:
         h, _ = model.eval().hidden(torch.from_numpy(story.inputs.astype(np.int64)))
         said = int(model.answer_logits(h[:, -1]).argmax())
     rows: list[records.Row] = [
-        {"kind": "story", "task": task.name, "tokens": tokens, "answer": found.replies[int(story.answers[0])],
-         "said": found.replies[said]}
+        {"kind": "story", "task": task.name, "tokens": tokens, "answer": found.answer_names[int(story.answers[0])],
+         "said": found.answer_names[said]}
     ]  # fmt: skip
+    registers = {one.name: [one.values[value] for value in one.of_state] for one in task.registers}
     heads = [(layer, head) for layer, sizes in enumerate(found.heads) for head in range(len(sizes))]
     for column, ((layer, head), meaning) in enumerate(
-        zip(heads, meanings(found, task.registers), strict=True)
+        zip(heads, meanings(found, registers), strict=True)
     ):  # fmt: skip
         indices = found.configurations[visited, column].tolist()
         values = None if meaning is None else [meaning.values[k] for k in indices]

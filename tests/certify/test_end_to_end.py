@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from detent.automata import symmetric
-from detent.certify import Bounds, Certificate, Question, certify
+from detent.certify import Bounds, Certificate, QuestionMachine, certify
 from detent.certify.check import check
 from detent.extract import extract, rounding_errors
 from detent.nn import Backbone
@@ -26,7 +26,7 @@ def labels(model: Backbone, words: list[tuple[int, ...]]) -> np.ndarray:
     return model(torch.tensor(words))[0].argmax(-1).numpy()
 
 
-def test_s3_from_weights_to_file(tmp_path: Path) -> None:
+def test_certificate_of_s3_from_weights_to_file(tmp_path: Path) -> None:
     s3 = symmetric(3)
     model = realise(side_by_side([s3.tables], lambda seen: seen[1][0], labels=6), width=24)
     found = extract(model, symbols=s3.symbols, labels=s3.states)
@@ -43,7 +43,7 @@ def test_s3_from_weights_to_file(tmp_path: Path) -> None:
     assert not check(tmp_path / "s3.json")
 
 
-def test_a_model_wrong_on_one_rare_transition() -> None:
+def test_certify_a_model_with_one_wrong_transition() -> None:
     """S4 by one head, with one of its 72 transitions wrong, at the state that is farthest from the start."""
     s4 = symmetric(4)
     tables = s4.tables.copy()
@@ -61,12 +61,12 @@ def test_a_model_wrong_on_one_rare_transition() -> None:
     assert wrong.tolist() == [False] * 6 + [True]
     shorter = np.array(list(product(range(3), repeat=6)))
     assert np.array_equal(labels(model, shorter.tolist()), s4.trajectory(shorter))
-    assert s4.states[labels(model, [word])[0][-1]] == verdict.failure.said
+    assert s4.states[labels(model, [word])[0][-1]] == verdict.failure.output
     other = tuple(s4.encode(list(verdict.failure.other_word)).tolist())
     assert s4.states[s4.run(list(other))] == verdict.failure.other_state
 
 
-def test_a_model_with_one_wrong_read_out() -> None:
+def test_certify_a_model_with_one_wrong_read_out() -> None:
     s4 = symmetric(4)
     tables, states, start = by_points(s4, S4, (0, 1, 2))
     last = max(states, key=lambda indices: states[indices])
@@ -74,16 +74,16 @@ def test_a_model_with_one_wrong_read_out() -> None:
     def say(seen: tuple) -> int:
         return 0 if seen == (1, last) else states[seen[1]]
 
-    model = realise(side_by_side(tables, say, labels=24, home=(start,)), width=96)
+    model = realise(side_by_side(tables, say, labels=24, start=(start,)), width=96)
     verdict = certify(extract(model, symbols=s4.symbols, labels=s4.states), s4)
     assert verdict.failure.kind == "read-out"
-    assert (verdict.failure.said, verdict.failure.wanted) == ("e", s4.states[states[last]])
+    assert (verdict.failure.output, verdict.failure.wanted) == ("e", s4.states[states[last]])
     word = s4.encode(list(verdict.failure.word))
     assert word[-1] == 1
     assert labels(model, [tuple(word.tolist())])[0][-1] == 0
 
 
-def test_stories_from_weights_to_file(tmp_path: Path) -> None:
+def test_certificate_of_stories_from_weights_to_file(tmp_path: Path) -> None:
     told, cascade = stories(2)
     model = realise(cascade, width=128, grammar=told.grammar)
     batch = told.sample(20, 61, np.random.default_rng(6))
@@ -94,7 +94,7 @@ def test_stories_from_weights_to_file(tmp_path: Path) -> None:
 
     found = extract(model, labels=told.machine.states, grammar=told.grammar)
     assert told.question is not None
-    question = Question.at_the_end(told.question, told.machine, told.grammar)
+    question = QuestionMachine.at_end(told.question, told.machine, told.grammar)
     verdict = certify(found, told.machine, question=question)
     made = Certificate.of(found, verdict, rounding={"float64": rounding_errors(model, found, "float64")})
     assert made.proved == ("float64",)
@@ -106,7 +106,7 @@ def test_stories_from_weights_to_file(tmp_path: Path) -> None:
     assert not certify(everything, told.machine)
 
 
-def test_stories_in_words() -> None:
+def test_describe_stories() -> None:
     told, cascade = stories(3)
     found = cascade.read(symbols=told.machine.symbols, grammar=told.grammar)
     holders = told.question.holders
@@ -119,7 +119,7 @@ def test_stories_in_words() -> None:
     assert lines[0] == "13 symbols, 1,024 joint indices, 92 of them reached in 406 configurations"
 
 
-def test_margins_decide_what_is_proved() -> None:
+def test_bounds_decide_what_is_proved() -> None:
     """The same tables with logits a millionth as large: exact all the same, and proved in float64 alone."""
     s3 = symmetric(3)
     model = realise(side_by_side([s3.tables], lambda seen: seen[1][0], labels=6), width=24)

@@ -25,7 +25,7 @@ def test_certify_of_a_run_writes_a_certificate_that_check_accepts_until_it_is_ch
     written = tmp_path / "again.json"
     assert command(["certify", str(trained), "-o", str(written)]) == 0
     out = capsys.readouterr().out
-    assert "what is said after every word is right, at every length" in out
+    assert "the output after every word of any length equals the target's" in out
     assert f"certificate written to {written}" in out
     assert command(["check", str(written)]) == 0
     kept = json.loads((trained / "certificate.json").read_text())
@@ -72,7 +72,7 @@ def test_certify_compares_outputs_of_machines_with_different_states(tmp_path: Pa
     ("arguments", "sentence"),
     [
         (["certify", "RUN/machine.json"], "does not name its target; add --against TASK or --against FILE"),
-        (["certify", "RUN/machine.json", "--against", "S4"], "both read the same symbols in the same order"),
+        (["certify", "RUN/machine.json", "--against", "S4"], "they must read the same symbols in the same order"),
         (["certify", "RUN/machine.json", "--against", "S3", "-o", "c.json"], "is about the weights of a network"),
         (["certify", "RUN", "--against", "S33"], "there is no task S33"),
         (["certify", "missing.json", "--against", "S3"], "missing.json: there is no such file"),

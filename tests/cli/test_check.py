@@ -11,7 +11,7 @@ import pytest
 
 from detent.certify import Certificate
 from detent.cli._app import run
-from tests.certify.making import certificate
+from tests.certify.certificates import certificate
 
 Captured = pytest.CaptureFixture[str]
 

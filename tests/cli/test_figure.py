@@ -14,7 +14,7 @@ from detent.automata import symmetric
 from detent.cli._app import run
 from detent.cli.figure import table_rows
 from detent.runtime import Machine
-from tests.certify.making import certificate
+from tests.certify.certificates import certificate
 
 Captured = pytest.CaptureFixture[str]
 

@@ -15,8 +15,9 @@ import torch
 
 from detent.automata import Moore
 from detent.extract import Budget, Extracted
-from detent.extract.extract import read_network
-from detent.extract.network import Choices, Evaluated, offsets
+from detent.extract.extract import extract_network
+from detent.extract.network import ArgmaxMargins, EvaluatedNetwork
+from detent.extract.result import head_offsets
 from detent.nn import NFSM, Backbone
 
 Input = tuple[Any, ...]
@@ -34,21 +35,21 @@ class Cascade:
     """(layer, window) -> the table of every head; an input is None before the word began."""
     say: Callable[[Input], int]
     labels: int
-    reach: int = 1
-    home: tuple[tuple[int, ...], ...] = ()
+    kernel_size: int = 1
+    start: tuple[tuple[int, ...], ...] = ()
     answer: Callable[[Input], int] | None = None
     answers: int = 0
     nbytes: int = 0
     inputs: list[list[Input]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.home = self.home or tuple((0,) * len(heads) for heads in self.heads)
+        self.start = self.start or tuple((0,) * len(heads) for heads in self.heads)
         self.inputs = [[(symbol,) for symbol in range(self.symbols)], *([] for _ in self.heads[1:])]
 
-    def enter(self, layer: int, inputs: np.ndarray) -> None:
+    def add_inputs(self, layer: int, inputs: np.ndarray) -> None:
         self.inputs[layer] += [self._above(layer - 1, row) for row in inputs.tolist()]
 
-    def tables(self, layer: int, windows: np.ndarray) -> Choices:
+    def tables(self, layer: int, windows: np.ndarray) -> ArgmaxMargins:
         held = self.inputs[layer]
         best = [
             np.concatenate(self.rule(layer, [held[i] if i >= 0 else None for i in window]))
@@ -56,7 +57,7 @@ class Cascade:
         ]
         return _sure(np.array(best), np.repeat(self.heads[layer], self.heads[layer]))
 
-    def read_out(self, inputs: np.ndarray) -> Iterator[tuple[Choices, Choices | None]]:
+    def read_out(self, inputs: np.ndarray) -> Iterator[tuple[ArgmaxMargins, ArgmaxMargins | None]]:
         seen = [self._above(len(self.heads) - 1, row) for row in inputs.tolist()]
         answers = None if self.answer is None else _sure(np.array([self.answer(one) for one in seen]), self.answers)
         yield _sure(np.array([self.say(one) for one in seen]), self.labels), answers
@@ -67,27 +68,27 @@ class Cascade:
     def read(self, *, symbols: Sequence[str] | None = None, grammar: Moore | None = None) -> Extracted:
         """What an exploration finds in it."""
         names = tuple(symbols or map(str, range(self.symbols)))
-        return read_network(
+        return extract_network(
             self, symbols=names, labels=tuple(map(str, range(self.labels))),
             answers=tuple(map(str, range(self.answers))), grammar=grammar, weights="0" * 64, format="float64",
             budget=Budget(),
         )  # fmt: skip
 
 
-def _sure(best: np.ndarray, among: np.ndarray | int) -> Choices:
+def _sure(best: np.ndarray, among: np.ndarray | int) -> ArgmaxMargins:
     margins = np.broadcast_to(np.where(np.asarray(among) > 1, MARGIN, np.inf), best.shape)
-    return Choices(best.astype(np.int32), margins, np.zeros(best.shape, np.int32))
+    return ArgmaxMargins(best.astype(np.int32), margins, np.zeros(best.shape, np.int32))
 
 
 def backbone(cascade: Cascade, *, width: int, seed: int = 0, **more: Any) -> Backbone:
     """A random network of the cascade's shape."""
     seeded = torch.Generator().manual_seed(seed)
     blocks = [
-        NFSM(width, heads, initial_state=home, generator=seeded)
-        for heads, home in zip(cascade.heads, cascade.home, strict=True)
+        NFSM(width, heads, initial_state=start, generator=seeded)
+        for heads, start in zip(cascade.heads, cascade.start, strict=True)
     ]
     return Backbone(
-        cascade.symbols, cascade.labels, blocks, width=width, kernel_size=cascade.reach, answers=cascade.answers,
+        cascade.symbols, cascade.labels, blocks, width=width, kernel_size=cascade.kernel_size, answers=cascade.answers,
         generator=seeded, **more,
     ).eval()  # fmt: skip
 
@@ -97,21 +98,21 @@ def realise(cascade: Cascade, *, width: int, grammar: Moore | None = None, seed:
     """A network that does what the cascade says, on all words or on those of a grammar."""
     model = backbone(cascade, width=width, seed=seed)
     wanted = cascade.read(symbols=None if grammar is None else grammar.symbols, grammar=grammar)
-    network = Evaluated(model, cascade.symbols, "float64")
+    network = EvaluatedNetwork(model, cascade.symbols, "float64")
     for number, layer in enumerate(wanted.layers):
         if number:
-            network.enter(number, layer.inputs)
+            network.add_inputs(number, layer.inputs)
         block: NFSM = model.layers[number].block
         columns = []
         for head, d in enumerate(layer.heads):
             table = torch.from_numpy(layer.tables[:, layer.columns(head)].copy()).long()
             columns.append(MARGIN * torch.nn.functional.one_hot(table, d).double().flatten(1))
-        _solve(network.read(number, layer.windows), torch.cat(columns, dim=1), block.weight, block.bias)
-    seen = network.model.decode(network.above(len(wanted.heads) - 1, wanted.read_outs))
-    said = torch.nn.functional.one_hot(torch.from_numpy(wanted.labels.copy()).long(), cascade.labels)
+        _solve(network.block_input(number, layer.windows), torch.cat(columns, dim=1), block.weight, block.bias)
+    seen = network.model.decode(network.residual_above(len(wanted.heads) - 1, wanted.readout_inputs))
+    said = torch.nn.functional.one_hot(torch.from_numpy(wanted.label_ids.copy()).long(), cascade.labels)
     _solve(seen, MARGIN * said.double(), model.readout.weight, model.readout.bias)
     if model.answer_head is not None:
-        replied = torch.nn.functional.one_hot(torch.from_numpy(wanted.answers.copy()).long(), cascade.answers)
+        replied = torch.nn.functional.one_hot(torch.from_numpy(wanted.answer_ids.copy()).long(), cascade.answers)
         _solve(seen, MARGIN * replied.double(), model.answer_head.weight, model.answer_head.bias)
     return model
 
@@ -151,7 +152,7 @@ def spelling(
                    model.decoder.down, model.readout):  # fmt: skip
         linear.weight.zero_()
         linear.bias.zero_()
-    for head, (d, at) in enumerate(zip(sizes, offsets(sizes), strict=True)):
+    for head, (d, at) in enumerate(zip(sizes, head_offsets(sizes), strict=True)):
         block.values[at : at + d] = torch.eye(d, max(sizes))
         for k in range(d):
             block.out_proj.weight[begin + at + k, head * max(sizes) + k] = 8
@@ -159,9 +160,9 @@ def spelling(
     model.decoder.up.weight[: model.width] = torch.eye(model.width)
     model.decoder.down.weight[:, : model.width] = torch.eye(model.width)
     for indices, label in label_of.items():
-        for k, at in zip(indices, offsets(sizes), strict=True):
+        for k, at in zip(indices, head_offsets(sizes), strict=True):
             model.readout.weight[label, begin + at + k] = 4
-    seen = Evaluated(model, symbols, "float64").read(0, np.arange(symbols)[:, None])
+    seen = EvaluatedNetwork(model, symbols, "float64").block_input(0, np.arange(symbols)[:, None])
     logits = [MARGIN * np.eye(d)[table].reshape(symbols, -1) for d, table in zip(sizes, tables, strict=True)]
     _solve(seen, torch.from_numpy(np.concatenate(logits, axis=1)), block.weight, block.bias)
     return model.eval()

@@ -53,6 +53,6 @@ def stories(people: int) -> tuple[Task, Cascade]:
 
     told = get_task(f"TSO{N}")
     return told, Cascade(
-        symbols=told.machine.n_symbols, heads=((N + 1, N + 1), (N + 1,) * N), reach=2, rule=rule, say=say,
+        symbols=told.machine.n_symbols, heads=((N + 1, N + 1), (N + 1,) * N), kernel_size=2, rule=rule, say=say,
         labels=told.machine.n_states, answer=answer, answers=N,
     )  # fmt: skip

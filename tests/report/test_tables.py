@@ -27,7 +27,7 @@ def test_steps_of_a_word_have_the_indices_of_the_network(s3: Path) -> None:
         with torch.no_grad():
             _, state = model(numbers[:, :length])
         assert [list(layer) for layer in step.indices] == [state[0][1].flatten().tolist()]
-    assert [step.state for step in steps_of(content, word)] == found.speak(word)
+    assert [step.state for step in steps_of(content, word)] == found.outputs(word)
 
 
 def test_steps_of_a_stack_are_configurations_of_its_certificate() -> None:

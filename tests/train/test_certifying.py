@@ -21,7 +21,7 @@ def test_formats_are_tried_until_one_is_too_coarse(run):
     made = certifying.certificate_of(run.model, run.extracted, run.verdict, title="S3")
     assert "float32" in made.proved
     tried = list(made.content["rounding"])
-    assert tried == list(certifying.FORMATS[: len(tried)])
+    assert tried == list(certifying.NETWORK_FORMATS[: len(tried)])
     assert set(tried[:-1]) <= set(made.proved)
 
 
@@ -30,7 +30,7 @@ def test_a_format_that_fails_on_a_sample_is_left_out(run, monkeypatch):
     whole, asked = certifying.rounding_errors, []
 
     def errors(model, found, name):
-        asked.append((name, len(found.read_outs)))
+        asked.append((name, len(found.readout_inputs)))
         bound = whole(model, found, name)
         return bound if name == "float32" else whole(model, found, "bfloat16")
 

@@ -83,4 +83,4 @@ def test_the_papers_arm_hears_outputs_too():
     short = Settings(batch=8, length=8, steps=4, check_every=2, check_words=8)
     run = train("Tomita4", supervise="outputs", arm="paper", tracking=short, restarts=0, width=16)
     assert run.model.labels == 2
-    assert run.verdict.target.says == "outputs"
+    assert run.verdict.target.label_kind == "outputs"

@@ -45,10 +45,10 @@ def test_kept_certificates_are_valid(people: int) -> None:
 
 def test_a_changed_certificate_is_not(tmp_path: Path) -> None:
     """One answer changed, and the seal with it."""
-    from detent.certify.certificate import laid_out, sealed
+    from detent.certify.certificate import formatted, sealed
 
     content = json.loads((KEPT / "TSO3-42.json").read_text())
     row = next(i for i, replies in enumerate(content["replies"]) if replies)
     content["replies"][row] = [(content["replies"][row][0] + 1) % 3]
-    (tmp_path / "changed.json").write_text(laid_out(sealed(content)))
+    (tmp_path / "changed.json").write_text(formatted(sealed(content)))
     assert not check(tmp_path / "changed.json")

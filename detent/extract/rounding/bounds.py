@@ -2,11 +2,11 @@
 
     A  symbols     r  heads     d  indices of a head     R  rows     n  labels
 
->>> found = bounds(model, "bfloat16")
->>> found.holds() and bool(found.readout(rows).proved.all())
+>>> bounded = bounds(model, "bfloat16")
+>>> bounded.holds() and bool(bounded.readout(rows).proved.all())
 
-The answer is yes when every machine that keeps to `found.assumptions`, computing in that format, has these tables and
-says these labels; `coarsest` looks for the coarsest format with that answer.
+True if every machine that satisfies `bounded.assumptions` has these tables and labels in that format; `coarsest` finds
+the coarsest such format.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy as np
 
 from detent._types import Bools, Floats, Ints
 from detent.errors import InvalidInput
-from detent.extract.rounding.formats import Assumptions
-from detent.extract.rounding.tracing import Bounded, Decided, Traced, columns
+from detent.extract.result import Extracted, RoundingErrors
+from detent.extract.rounding.arithmetic import Assumptions
+from detent.extract.rounding.tracing import BoundedArgmax, BoundedLogits, Traced, columns
+from detent.formats import NETWORK_FORMATS
 from detent.nn import Backbone
-
-COARSEST_FIRST = ("bfloat16", "float16", "float32")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class RoundingBounds:
     """How far the logits of a model in a format may be from those of the real network with the same weights."""
 
     traced: Traced
-    moves: tuple[Bounded, ...]
+    moves: tuple[BoundedLogits, ...]
 
     @property
     def format(self) -> str:
@@ -39,7 +39,7 @@ class RoundingBounds:
 
     @property
     def assumptions(self) -> Assumptions:
-        """What a machine has to keep to for the bounds to be true of it."""
+        """What is assumed of the machine."""
         return self.traced.assumptions
 
     @property
@@ -49,21 +49,21 @@ class RoundingBounds:
 
     @property
     def logits(self) -> tuple[Floats, ...]:
-        """For every head A d d: no computed logit is further from the real one; infinite where nothing is known."""
+        """For every head A d d: how far a computed logit may be from the real one; infinite where no bound is known."""
         return tuple(head.errors for head in self.moves)
 
     @cached_property
-    def columns(self) -> tuple[Decided, ...]:
-        """For every head A d: where each symbol sends each index, with the margin and error of that column."""
-        return tuple(Decided.by(Bounded(*(array.copy() for array in columns(head)))) for head in self.moves)
+    def columns(self) -> tuple[BoundedArgmax, ...]:
+        """For every head A d: the successor of each index under each symbol, with its margin and error."""
+        return tuple(BoundedArgmax.of(BoundedLogits(*(array.copy() for array in columns(head)))) for head in self.moves)
 
     def holds(self, used: Sequence[Bools] | None = None) -> bool:
-        """Whether no machine has other tables, in the columns that are used (for every head A d; all by default)."""
+        """Whether rounding changes no table entry in the columns that are used (for every head A d; all by default)."""
         uses = used if used is not None else [np.ones_like(head.best, bool) for head in self.columns]
         return all(bool(head.proved[use].all()) for head, use in zip(self.columns, uses, strict=True))
 
-    def readout(self, rows: Ints) -> Decided:
-        """R: the label said at each row of (symbol, index of every head after it), with its margin and error."""
+    def readout(self, rows: Ints) -> BoundedArgmax:
+        """R: the label at each row of (symbol, index of every head after it), with its margin and error."""
         return self.traced.labels(self._checked(rows))[0]
 
     def _checked(self, rows: Ints) -> Ints:
@@ -87,8 +87,8 @@ def bounds(
     """
     if len(model.layers) != 1 or model.kernel_size != 1:
         raise InvalidInput(
-            f"the tables of {len(model.layers)} layers with a reach of {model.kernel_size} depend on more than "
-            "the symbol; use `Traced`, which is asked window by window."
+            f"the tables of {len(model.layers)} layers with a kernel size of {model.kernel_size} depend on more than "
+            "the symbol; use `rounding_errors`, which bounds every window of an extraction."
         )
     traced = Traced(model, format, symbols=symbols, assumptions=assumptions)
     tokens = np.arange(len(traced.real.streams[0]))[:, None]
@@ -99,8 +99,36 @@ def coarsest(
     model: Backbone, rows: Ints, *, symbols: int | None = None, used: Sequence[Bools] | None = None
 ) -> str | None:
     """The coarsest of bfloat16, float16 and float32 in which tables and the labels of these rows are proved."""
-    for format in COARSEST_FIRST:
-        found = bounds(model, format, symbols=symbols)
-        if found.holds(used) and bool(found.readout(rows).proved.all()):
+    for format in reversed(NETWORK_FORMATS):
+        bounded = bounds(model, format, symbols=symbols)
+        if bounded.holds(used) and bool(bounded.readout(rows).proved.all()):
             return format
     return None
+
+
+def rounding_errors(
+    model: Backbone, extracted: Extracted, format: str, *, assumptions: Assumptions | None = None
+) -> RoundingErrors:
+    """Error bounds, in a format of `FORMATS`, for the logits of every window and read-out of an extraction."""
+    traced = Traced(model, format, symbols=len(extracted.symbols), assumptions=assumptions)
+    columns = []
+    for number, layer in enumerate(extracted.layers):
+        if number:
+            traced.add_inputs(number, layer.inputs)
+        columns.append(_errors(traced.tables(number, layer.windows), layer.tables, layer.margins))
+    labels, answers = traced.labels(extracted.readout_inputs)
+    return RoundingErrors(
+        format=format, columns=tuple(columns), labels=_errors(labels, extracted.label_ids, extracted.label_margins),
+        answers=None if answers is None else _errors(answers, extracted.answer_ids, extracted.answer_margins),
+        assumes=traced.assumptions.sentences(format),
+    )  # fmt: skip
+
+
+def _errors(decided: BoundedArgmax, best: Ints | None, margins: Floats | None) -> Floats:
+    """The errors, plus half of what the margins of the extraction exceed the real ones by."""
+    assert best is not None
+    assert margins is not None
+    with np.errstate(invalid="ignore"):
+        excess = np.where(np.isfinite(margins), np.maximum(margins - decided.margins, 0.0), 0.0)
+    errors = np.nextafter(decided.errors + 0.5 * excess, np.inf)
+    return np.where(decided.best == best, errors, np.inf)

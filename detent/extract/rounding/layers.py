@@ -1,9 +1,10 @@
-"""The SiLU and the gated MLP: D (SiLU(G x + c) * (U x + b)) + a.
+"""Bounds of the parts of a network: affine maps, sums, layer norms, SiLUs, and the gated MLP.
 
     R  rows     m  width     h  hidden width
 
-The SiLU, s(x) = x / (1 + exp(-x)), has |s'| < 1.1 and |s''| <= 1/2. Write g = G x + c and u = U x + b at a midpoint,
-and e for how far x is from it. Where g and u are off by G e + p and U e + q, their product is off by
+The gated MLP is D (SiLU(G x + c) * (U x + b)) + a. The SiLU, s(x) = x / (1 + exp(-x)), has |s'| < 1.1 and |s''| <= 1/2.
+Write g = G x + c and u = U x + b at a midpoint, and e for how far x is from it. Where g and u are off by G e + p and
+U e + q, their product is off by
 
     s U e + s' u G e   and   s q + s' u p   and at most   |u| (G e + p)^2 / 4 + |s - s(g + G e + p)| |U e + q|
 
@@ -19,10 +20,9 @@ from functools import cached_property
 import numpy as np
 
 from detent._types import Floats
+from detent.extract.rounding.arithmetic import OURS, Arithmetic
 from detent.extract.rounding.balls import Ball, above, below, length, narrow, product, spectral
-from detent.extract.rounding.formats import OURS, Arithmetic, Format
-
-# -- Affine maps and sums: how far a computed one may be from the real one.
+from detent.formats import Format
 
 Entries = tuple[Floats, Floats]
 """Midpoints, and how far a computed number may be from each."""
@@ -143,12 +143,9 @@ def add(x: Ball, y: Ball, arithmetic: Arithmetic) -> Ball:
     return Ball.around(z, x.rad + y.rad + rounding)
 
 
-# -- Layer norm: f = (x - mean) / sigma with sigma^2 = variance + epsilon, then g f + b.
-
-
 @dataclass(frozen=True, eq=False)
-class Normalising:
-    """A layer norm."""
+class Norm:
+    """A layer norm: f = (x - mean) / sigma with sigma^2 = variance + epsilon, then g f + b."""
 
     gain: Floats
     """m."""

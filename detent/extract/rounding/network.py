@@ -1,6 +1,6 @@
-"""One network followed through numbered inputs and windows, as an extraction numbers them.
+"""A backbone computed on balls: whatever a machine of a given arithmetic computes lies inside them.
 
-    R  rows     m  width     r  heads     e  entries of all heads' logits     k  reach
+    R  rows     m  width     r  heads     e  entries of all heads' logits     k  kernel size
 
 An *input* of the first layer is a token; one of a higher layer is an input of the layer below and the indices that
 layer has moved to. A *window* is the numbers of the last k inputs, the newest last, -1 before the word began.
@@ -8,8 +8,10 @@ layer has moved to. A *window* is the numbers of the last k inputs, the newest l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -17,19 +19,24 @@ from torch import Tensor, nn
 
 from detent._types import Floats, Ints
 from detent.errors import InvalidInput
-from detent.extract.network import offsets
+from detent.extract.result import head_offsets
+from detent.extract.rounding.arithmetic import EXACT, OURS, Arithmetic
 from detent.extract.rounding.balls import Ball, above, length
-from detent.extract.rounding.batches import each
-from detent.extract.rounding.formats import EXACT, OURS, Arithmetic, Format
-from detent.extract.rounding.layers import Affine, Entries, Gated, Normalising, add, silu, stored
+from detent.extract.rounding.layers import Affine, Entries, Gated, Norm, add, silu, stored
+from detent.formats import Format
 from detent.nn import NFSM, Backbone, GatedMLP
 from detent.nn.backbone import BackboneLayer
 
-# -- The parameters of a backbone as a format stores them, in float64.
+AT_ONCE = 1 << 22
+"""Numbers in the largest array of a batch."""
+Result = TypeVar("Result")
+
+unbounded_is_infinite = np.errstate(all="ignore")
+"""Decorator: a bound that is lost is infinite, and arithmetic with infinities is intended."""
 
 
 @dataclass(frozen=True)
-class Reader:
+class ParameterReader:
     """Rounds parameters to a format, to nearest with ties to even, as `model.to(dtype)` does."""
 
     format: Format
@@ -43,15 +50,15 @@ class Reader:
     def affine(self, linear: nn.Linear) -> Affine:
         return Affine(self.array(linear.weight), self.array(linear.bias))
 
-    def normalising(self, norm: nn.LayerNorm) -> Normalising:
-        return Normalising(self.array(norm.weight), self.array(norm.bias), norm.eps)
+    def norm(self, norm: nn.LayerNorm) -> Norm:
+        return Norm(self.array(norm.weight), self.array(norm.bias), norm.eps)
 
     def gated(self, mlp: GatedMLP) -> Gated:
         return Gated(self.affine(mlp.gate), self.affine(mlp.up), self.affine(mlp.down))
 
 
-def refuse(model: Backbone) -> None:
-    """Models of which nothing can be said."""
+def check_model(model: Backbone) -> None:
+    """Raise the error for a model whose rounding cannot be bounded."""
     for place, layer in enumerate(model.layers):
         if not isinstance(layer.block, NFSM):
             raise InvalidInput(
@@ -62,58 +69,52 @@ def refuse(model: Backbone) -> None:
             raise InvalidInput(f"parameter {name!r} is not finite everywhere; such weights describe no machine.")
 
 
-# -- The stages of a backbone on balls: what every machine of a given arithmetic computes lies in them.
-
-quiet = np.errstate
-"""Bounds that are lost are infinite, and arithmetic with infinities is meant."""
-
-
-class Stages:
+class BackboneStages:
     """A backbone of NFSM layers, stage by stage, in one arithmetic."""
 
     def __init__(self, model: Backbone, arithmetic: Arithmetic) -> None:
-        refuse(model)
-        read, self.arithmetic = Reader(arithmetic.store), arithmetic
+        check_model(model)
+        read, self.arithmetic = ParameterReader(arithmetic.store), arithmetic
         self.sharp = arithmetic is not EXACT  # a bound of our own rounding alone can afford to be crude
         self.embedding = read.array(model.embedding.weight)
-        self.encoder, self.encoded = read.gated(model.encoder), read.normalising(model.encoder_norm)
+        self.encoder, self.encoded = read.gated(model.encoder), read.norm(model.encoder_norm)
         self.layers = [LayerStages(layer, arithmetic, sharp=self.sharp) for layer in model.layers]  # type: ignore[arg-type]
-        self.final, self.decoder = read.normalising(model.final_norm), read.gated(model.decoder)
+        self.final, self.decoder = read.norm(model.final_norm), read.gated(model.decoder)
         self.readout = read.affine(model.readout)
         self.reply = None if model.answer_head is None else read.affine(model.answer_head)
 
-    @quiet(all="ignore")
+    @unbounded_is_infinite
     def encode(self, tokens: Ints) -> Ball:
         """R -> R m: what depends on the token alone."""
         embedded = Ball.points(self.embedding[tokens])
         return self.encoded.apply(self.encoder.apply(embedded, self.arithmetic, sharp=self.sharp), self.arithmetic)
 
-    @quiet(all="ignore")
+    @unbounded_is_infinite
     def decode(self, h: Ball) -> Ball:
         """The last layer norm and MLP."""
         return self.decoder.apply(self.final.apply(h, self.arithmetic), self.arithmetic, sharp=self.sharp)
 
 
 class LayerStages:
-    """One layer: normalise, convolve, choose, speak, mix."""
+    """One layer: norm, convolution, logits of the NFSM, its values, MLP."""
 
     def __init__(self, layer: BackboneLayer, arithmetic: Arithmetic, *, sharp: bool) -> None:
         assert isinstance(layer.block, NFSM)
-        read, block, convolution = Reader(arithmetic.store), layer.block, layer.conv
+        read, block, convolution = ParameterReader(arithmetic.store), layer.block, layer.conv
         self.arithmetic, self.sharp, self.heads = arithmetic, sharp, block.heads
-        self.before, self.after = read.normalising(layer.norm1), read.normalising(layer.norm2)
+        self.before, self.after = read.norm(layer.norm1), read.norm(layer.norm2)
         self.taps = None if convolution is None else (read.array(convolution.weight).T, read.array(convolution.bias))
         self.mixture = None if block.mix_proj is None else read.affine(block.mix_proj)
         self.moves = Affine(read.array(block.weight), read.array(block.bias))
         self.values, self.projection = read.array(block.values), read.affine(block.out_proj)
         self.mlp = read.gated(layer.mlp)
 
-    @quiet(all="ignore")
-    def normalise(self, h: Ball) -> Ball:
+    @unbounded_is_infinite
+    def normalize(self, h: Ball) -> Ball:
         """What the convolution remembers, or, where there is none, what the block reads."""
         return self.before.apply(h, self.arithmetic)
 
-    @quiet(all="ignore")
+    @unbounded_is_infinite
     def convolve(self, window: Sequence[Ball]) -> Ball:
         """What the block reads, of the last normalised inputs, the newest last; points at zero before the first."""
         if self.taps is None:
@@ -130,57 +131,78 @@ class LayerStages:
             errors = errors + stored(reach + errors, self.arithmetic)
         return silu(Ball.around(y, rad + length(above(errors))), above(off + errors), self.arithmetic)
 
-    @quiet(all="ignore")
+    @unbounded_is_infinite
     def logits(self, u: Ball) -> Entries:
         """R e, of what the block reads."""
         if self.mixture is not None:
             u = self.mixture.apply(u, self.arithmetic, stores=0)
         return self.moves.entries(u, self.arithmetic, stores=0)
 
-    @quiet(all="ignore")
-    def speak(self, indices: Ints) -> Ball:
+    @unbounded_is_infinite
+    def read_values(self, indices: Ints) -> Ball:
         """R r -> R m: the projected value vectors of the indices that the heads are in."""
-        words = self.values[indices + np.array(offsets(self.heads))].reshape(
+        values = self.values[indices + np.array(head_offsets(self.heads))].reshape(
             len(indices), self.projection.weight.shape[1]
         )
-        return self.projection.apply(Ball.points(words), self.arithmetic, stores=1)
+        return self.projection.apply(Ball.points(values), self.arithmetic, stores=1)
 
-    @quiet(all="ignore")
+    @unbounded_is_infinite
     def mix(self, h: Ball, y: Ball) -> Ball:
-        """The residual stream above the layer, of that below it and what the block says."""
+        """The residual stream above the layer, from that below it and the output of the block."""
         h = add(h, y, self.arithmetic)
         mixed = self.mlp.apply(self.after.apply(h, self.arithmetic), self.arithmetic, sharp=self.sharp)
         return add(h, mixed, self.arithmetic)
 
 
-class Followed:
-    """A network in one arithmetic, and the residual streams of the inputs it was shown."""
+class BoundedNetwork:
+    """A network in one arithmetic, with the residual streams of its numbered inputs so far."""
 
     def __init__(self, model: Backbone, arithmetic: Arithmetic, tokens: Ints) -> None:
-        self.stages = Stages(model, arithmetic)
+        self.stages = BackboneStages(model, arithmetic)
         self.jacobian = self.stages.encoder.gate.weight.size
-        encoded = each(self.stages.encode, tokens, self.jacobian)
+        encoded = map_batches(self.stages.encode, tokens, self.jacobian)
         self.streams = [Ball.joined(encoded)] + [Ball.points(np.zeros((0, model.width)))] * (len(model.layers) - 1)
 
-    def enter(self, layer: int, inputs: Ints) -> None:
+    def add_inputs(self, layer: int, inputs: Ints) -> None:
         """R (1 + r): inputs of a layer above the first."""
-        above = each(lambda some: self.above(layer - 1, some), inputs, self.jacobian)
-        self.streams[layer] = Ball.joined([self.streams[layer], *above])
+        streams = map_batches(lambda some: self.residual_above(layer - 1, some), inputs, self.jacobian)
+        self.streams[layer] = Ball.joined([self.streams[layer], *streams])
 
     def logits(self, layer: int, windows: Ints) -> Entries:
         """R k -> R e."""
         stages = self.stages.layers[layer]
-        return stages.logits(stages.convolve([self._remembered(layer, numbers) for numbers in windows.T]))
+        return stages.logits(stages.convolve([self._normalized(layer, numbers) for numbers in windows.T]))
 
     def decoded(self, inputs: Ints) -> Ball:
         """R (1 + r), above the last layer -> R m: what labels and answers are read from."""
-        return self.stages.decode(self.above(len(self.streams) - 1, inputs))
+        return self.stages.decode(self.residual_above(len(self.streams) - 1, inputs))
 
-    def above(self, layer: int, inputs: Ints) -> Ball:
+    def residual_above(self, layer: int, inputs: Ints) -> Ball:
         """The residual stream above a layer."""
         stages = self.stages.layers[layer]
-        return stages.mix(self.streams[layer][inputs[:, 0]], stages.speak(inputs[:, 1:]))
+        return stages.mix(self.streams[layer][inputs[:, 0]], stages.read_values(inputs[:, 1:]))
 
-    def _remembered(self, layer: int, numbers: Ints) -> Ball:
-        seen, begun = self.stages.layers[layer].normalise(self.streams[layer][numbers]), numbers >= 0
-        return Ball(np.where(begun[:, None], seen.mid, 0.0), np.where(begun, seen.rad, 0.0))
+    def _normalized(self, layer: int, numbers: Ints) -> Ball:
+        normalized, begun = self.stages.layers[layer].normalize(self.streams[layer][numbers]), numbers >= 0
+        return Ball(np.where(begun[:, None], normalized.mid, 0.0), np.where(begun, normalized.rad, 0.0))
+
+
+def batches(rows: Ints, width: int) -> Iterator[Ints]:
+    """Yields at least one batch, so that empty input gives an empty result of the right shape."""
+    at_once = max(1, AT_ONCE // width)
+    for begin in range(0, max(1, len(rows)), at_once):
+        yield rows[begin : begin + at_once]
+
+
+def map_batches(work: Callable[[Ints], Result], rows: Ints, width: int) -> list[Result]:
+    """The results of `work` for every batch, in order, on all cores.
+
+    Each thread takes whole batches: the products of a batch are small, and threads that shared one would wait for each
+    other at every product.
+    """
+    threads = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return list(pool.map(work, batches(rows, width)))
+    finally:
+        torch.set_num_threads(threads)

@@ -1,8 +1,8 @@
-"""What a model computes in a format, against what it would in real numbers: the choices it makes, and their bounds.
+"""A model in a number format against the same model in real numbers: bounds of its logits, and what they decide.
 
-    R  rows     r  heads     d  indices of a head     S  indices of all heads of a layer     k  reach     n  labels
+    R  rows     d  indices of a head     S  indices of all heads of a layer     k  kernel size     n  labels
 
-Two networks are followed: the real one with the parameters as they are, and the one of the format. A number computed
+Two networks are computed: the real one with the parameters as they are, and the one of the format. A number computed
 in the format is off from the real one by no more than the distance of the two midpoints and both radii.
 """
 
@@ -16,18 +16,16 @@ import numpy as np
 
 from detent._types import Bools, Floats, Ints
 from detent.errors import unknown
-from detent.extract.network import Choices
+from detent.extract.network import ArgmaxMargins
+from detent.extract.rounding.arithmetic import ASSUMED, EXACT, Arithmetic, Assumptions
 from detent.extract.rounding.balls import Ball, above, below, product
-from detent.extract.rounding.batches import each
-from detent.extract.rounding.formats import ASSUMED, EXACT, FORMATS, Arithmetic, Assumptions
 from detent.extract.rounding.layers import Affine, Entries
-from detent.extract.rounding.network import Followed
+from detent.extract.rounding.network import BoundedNetwork, map_batches, unbounded_is_infinite
+from detent.formats import FORMATS
 from detent.nn import Backbone
 
-# -- How much of its lead over the others rounding may take from the best output of a map.
 
-
-@np.errstate(all="ignore")
+@unbounded_is_infinite
 def at_risk(real: Affine, x: Ball, computed: Affine, z: Ball, arithmetic: Arithmetic, best: Ints) -> Floats:
     """R e: the share of the lead of the best output over each other that a machine may lose; nothing for the best.
 
@@ -35,9 +33,9 @@ def at_risk(real: Affine, x: Ball, computed: Affine, z: Ball, arithmetic: Arithm
     has the same order as the real network.
     """
     rows = np.arange(len(best))
-    theta, said = real(x.mid), computed(z.mid)
+    theta, logits = real(x.mid), computed(z.mid)
     local = real.wide_errors(x, EXACT) + computed.wide_errors(z, arithmetic)
-    lead, gap = (part[rows, best][:, None] - part for part in (theta, said))
+    lead, gap = (part[rows, best][:, None] - part for part in (theta, logits))
     stretched = _apart(computed, best) * z.rad[:, None] + (real.rows[best][:, None] + real.rows) * x.rad[:, None]
     ours = 2.0**-51 * (np.abs(lead) + np.abs(gap))
     off = above(np.abs(gap - lead) + ours + local[rows, best][:, None] + local + stretched)
@@ -55,7 +53,7 @@ def _apart(affine: Affine, best: Ints) -> Floats:
     return above(np.sqrt(np.maximum(distances, 0.0) + lost))[number]
 
 
-class Bounded(NamedTuple):
+class BoundedLogits(NamedTuple):
     """Logits, and what bounds them."""
 
     theta: Floats
@@ -64,41 +62,41 @@ class Bounded(NamedTuple):
     """No logit that is computed in the format is further from `theta`, nor from the real one."""
 
     @classmethod
-    def between(cls, real: Entries, computed: Entries) -> Bounded:
+    def between(cls, real: Entries, computed: Entries) -> BoundedLogits:
         with np.errstate(all="ignore"):
             errors = above(np.abs(computed[0] - real[0]) + real[1] + computed[1])
         return cls(real[0], errors)
 
     @classmethod
-    def joined(cls, parts: Sequence[Bounded]) -> Bounded:
+    def joined(cls, parts: Sequence[BoundedLogits]) -> BoundedLogits:
         return cls(np.concatenate([part.theta for part in parts]), np.concatenate([part.errors for part in parts]))
 
 
 @dataclass(frozen=True, eq=False)
-class Decided:
-    """What columns of logits choose, and whether rounding could change it."""
+class BoundedArgmax:
+    """The arg max of columns of logits, and whether rounding could change it."""
 
     best: Ints
     margins: Floats
-    """By how much the best is ahead of the second; rounded down; infinite where there is nothing else to choose."""
+    """The difference to the second largest logit, rounded down; infinite where there is only one."""
     errors: Floats
     """No logit of the column is off by more; or, where that would not decide, half the margin times the largest share
-    of its lead over another that rounding may take from the best (see `leads`)."""
+    of its lead over another that rounding may take from the best (see `at_risk`)."""
 
     @property
     def proved(self) -> Bools:
-        """Where every machine that keeps to the assumptions chooses the same."""
+        """Where every machine that satisfies the assumptions has the same arg max."""
         return self.margins > 2.0 * self.errors
 
     @classmethod
-    def by(cls, bounded: Bounded) -> Decided:
-        """Along the last axis. The logits are used up."""
+    def of(cls, bounded: BoundedLogits) -> BoundedArgmax:
+        """Along the last axis. The logits may be overwritten in place."""
         errors = bounded.errors.max(-1)
-        chosen = Choices.among(bounded.theta, "the logits")
+        chosen = ArgmaxMargins.of(bounded.theta, "the logits")
         return cls(chosen.best, chosen.margins, errors)
 
     @classmethod
-    def joined(cls, parts: Sequence[Decided], axis: int = 0) -> Decided:
+    def joined(cls, parts: Sequence[BoundedArgmax], axis: int = 0) -> BoundedArgmax:
         return cls(
             np.concatenate([part.best for part in parts], axis=axis),
             np.concatenate([part.margins for part in parts], axis=axis),
@@ -107,7 +105,7 @@ class Decided:
 
 
 @dataclass(frozen=True, eq=False)
-class _Read:
+class _ReadOut:
     """One map of a read-out, in real numbers and in the format, and what both are applied to."""
 
     real: Affine
@@ -116,16 +114,16 @@ class _Read:
     z: Ball
     arithmetic: Arithmetic
 
-    @np.errstate(all="ignore")
-    def logits(self) -> Bounded:
-        return Bounded.between(
+    @unbounded_is_infinite
+    def logits(self) -> BoundedLogits:
+        return BoundedLogits.between(
             self.real.wide_entries(self.x, EXACT), self.computed.wide_entries(self.z, self.arithmetic)
         )
 
-    @np.errstate(all="ignore")
-    def decided(self) -> Decided:
+    @unbounded_is_infinite
+    def decided(self) -> BoundedArgmax:
         """By the errors of the logits, and where these do not decide, by the shares of leads that may be lost."""
-        found = Decided.by(self.logits())
+        found = BoundedArgmax.of(self.logits())
         left = np.flatnonzero(~found.proved & np.isfinite(found.margins) & np.isfinite(self.z.rad))
         if len(left):
             x, z, best = self.x[left], self.z[left], found.best[left]
@@ -135,7 +133,7 @@ class _Read:
 
 
 class Traced:
-    """A model in a format, with bounds, at the inputs and windows of an extraction (see `following`)."""
+    """A model in a format, with bounds, at the inputs and windows of an extraction (see `network`)."""
 
     def __init__(
         self, model: Backbone, format: str, *, symbols: int | None = None, assumptions: Assumptions | None = None
@@ -144,55 +142,55 @@ class Traced:
             raise unknown("format", format, FORMATS)
         self.format, self.assumptions = format, assumptions or ASSUMED[format]
         tokens = np.arange(model.vocabulary if symbols is None else symbols)
-        self.real = Followed(model, EXACT, tokens)
-        self.computed = Followed(model, self.assumptions.arithmetic(format), tokens)
+        self.real = BoundedNetwork(model, EXACT, tokens)
+        self.computed = BoundedNetwork(model, self.assumptions.arithmetic(format), tokens)
         self.heads = tuple(layer.heads for layer in self.real.stages.layers)
 
-    def enter(self, layer: int, inputs: Ints) -> None:
-        """Take up the next inputs of a layer above the first: rows of (input of the layer below, its indices)."""
-        self.real.enter(layer, inputs)
-        self.computed.enter(layer, inputs)
+    def add_inputs(self, layer: int, inputs: Ints) -> None:
+        """Append inputs of a layer above the first: rows of (input of the layer below, its indices)."""
+        self.real.add_inputs(layer, inputs)
+        self.computed.add_inputs(layer, inputs)
 
-    def logits(self, layer: int, windows: Ints) -> tuple[Bounded, ...]:
+    def logits(self, layer: int, windows: Ints) -> tuple[BoundedLogits, ...]:
         """For every head R d d: entry [j, k] scores the move from index k to index j."""
-        parts = each(lambda some: self._moves(layer, some), windows, self._entries(layer))
-        return tuple(Bounded.joined(head) for head in zip(*parts, strict=True))
+        parts = map_batches(lambda some: self._moves(layer, some), windows, self._entries(layer))
+        return tuple(BoundedLogits.joined(head) for head in zip(*parts, strict=True))
 
-    def tables(self, layer: int, windows: Ints) -> Decided:
-        """R S: where the block sends every index of every head."""
+    def tables(self, layer: int, windows: Ints) -> BoundedArgmax:
+        """R S: the successor of every index of every head."""
 
-        def decide(some: Ints) -> Decided:
-            return Decided.joined([Decided.by(columns(head)) for head in self._moves(layer, some)], axis=1)
+        def decide(some: Ints) -> BoundedArgmax:
+            return BoundedArgmax.joined([BoundedArgmax.of(columns(head)) for head in self._moves(layer, some)], axis=1)
 
-        return Decided.joined(each(decide, windows, self._entries(layer)))
+        return BoundedArgmax.joined(map_batches(decide, windows, self._entries(layer)))
 
-    def read_out(self, inputs: Ints) -> tuple[Bounded, Bounded | None]:
-        """R n: logits of the labels, and of the answers if there are any; rows as for `enter`, above the last layer."""
+    def read_out(self, inputs: Ints) -> tuple[BoundedLogits, BoundedLogits | None]:
+        """R n: logits of labels, and of answers if there are any; rows as for `add_inputs`, above the last layer."""
         labels, *answers = [read.logits() for read in self._read(inputs)]
         return labels, answers[0] if answers else None
 
-    def labels(self, inputs: Ints) -> tuple[Decided, Decided | None]:
-        """R: what the read-outs choose."""
+    def labels(self, inputs: Ints) -> tuple[BoundedArgmax, BoundedArgmax | None]:
+        """R: the arg max of the read-outs."""
 
-        def decide(some: Ints) -> list[Decided]:
+        def decide(some: Ints) -> list[BoundedArgmax]:
             return [read.decided() for read in self._read(some)]
 
         n = len(self.real.stages.readout.bias)
-        said, *answered = zip(*each(decide, inputs, max(n, self.real.jacobian)), strict=True)
-        return Decided.joined(said), Decided.joined(answered[0]) if answered else None
+        said, *answered = zip(*map_batches(decide, inputs, max(n, self.real.jacobian)), strict=True)
+        return BoundedArgmax.joined(said), BoundedArgmax.joined(answered[0]) if answered else None
 
-    def _read(self, inputs: Ints) -> list[_Read]:
+    def _read(self, inputs: Ints) -> list[_ReadOut]:
         """Of labels, and of answers if there are any."""
         real, computed = self.real.stages, self.computed.stages
         x, z = self.real.decoded(inputs), self.computed.decoded(inputs)
         maps = [(real.readout, computed.readout), (real.reply, computed.reply)]
-        return [_Read(one, x, other, z, computed.arithmetic) for one, other in maps if one and other]
+        return [_ReadOut(one, x, other, z, computed.arithmetic) for one, other in maps if one and other]
 
-    def _moves(self, layer: int, windows: Ints) -> list[Bounded]:
-        whole = Bounded.between(self.real.logits(layer, windows), self.computed.logits(layer, windows))
+    def _moves(self, layer: int, windows: Ints) -> list[BoundedLogits]:
+        whole = BoundedLogits.between(self.real.logits(layer, windows), self.computed.logits(layer, windows))
         ends = np.cumsum([d * d for d in self.heads[layer]])
         return [
-            Bounded(*(array[:, end - d * d : end].reshape(-1, d, d).swapaxes(1, 2) for array in whole))
+            BoundedLogits(*(array[:, end - d * d : end].reshape(-1, d, d).swapaxes(1, 2) for array in whole))
             for d, end in zip(self.heads[layer], ends, strict=True)
         ]
 
@@ -200,6 +198,6 @@ class Traced:
         return sum(d * d for d in self.heads[layer])
 
 
-def columns(head: Bounded) -> Bounded:
+def columns(head: BoundedLogits) -> BoundedLogits:
     """The same with the columns along the last axis."""
-    return Bounded(head.theta.swapaxes(-1, -2), head.errors.swapaxes(-1, -2))
+    return BoundedLogits(head.theta.swapaxes(-1, -2), head.errors.swapaxes(-1, -2))

@@ -27,14 +27,14 @@ def test_above_is_above_and_plain_float64_is_not():
     assert short
 
 
-def test_what_is_not_known_is_infinite():
+def test_ball_is_infinite_where_nothing_is_known():
     assert above(np.array([np.nan, np.inf, 0.0])).tolist()[:2] == [np.inf, np.inf]
     lost = Ball.around(np.array([[1.0, np.inf], [1.0, 2.0]]), np.array([0.5, 0.5]))
     assert np.isfinite(lost.mid).all()
     assert np.isinf(lost.rad).tolist() == [True, False]
 
 
-def test_lengths():
+def test_length_is_an_upper_bound():
     rows = np.random.default_rng(1).normal(size=(4, 7)) * np.array([[1e-160], [1e-9], [1.0], [1e150]])
     for row, found in zip(rows, length(rows), strict=True):
         assert Fraction(float(found)) ** 2 >= exact(0 * row) + sum(Fraction(float(value)) ** 2 for value in row)
@@ -44,7 +44,7 @@ def test_lengths():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (3, 5), (8, 8)])
 @pytest.mark.parametrize("scale", [1.0, 1e-12, 1e9])
-def test_norms_are_above_the_largest_singular_value(dtype, shape, scale):
+def test_spectral_is_above_the_largest_singular_value(dtype, shape, scale):
     matrix = (np.random.default_rng(2).normal(size=shape) * scale).astype(dtype)
     largest = max(mpmath.svd_r(mpmath.matrix(matrix.astype(float).tolist()), compute_uv=False))
     for squarings in (0, 1, 2, 9):
@@ -53,7 +53,7 @@ def test_norms_are_above_the_largest_singular_value(dtype, shape, scale):
     assert spectral(matrix, 2) <= float(largest) * shape[0] ** 0.125 * 1.01
 
 
-def test_norms_of_many_matrices_at_once_and_of_awkward_ones():
+def test_spectral_of_stacks_and_extreme_matrices():
     stack = np.random.default_rng(3).normal(size=(4, 6, 5)).astype(np.float32)
     alone = [float(spectral(matrix, 3)) for matrix in stack]
     np.testing.assert_allclose(spectral(stack, 3), alone, rtol=1e-5)

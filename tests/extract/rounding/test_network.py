@@ -6,21 +6,20 @@ import numpy as np
 import pytest
 
 from detent.extract.rounding import ASSUMED
+from detent.extract.rounding.arithmetic import EXACT
 from detent.extract.rounding.balls import Ball
-from detent.extract.rounding.formats import EXACT
-from detent.extract.rounding.network import Stages
+from detent.extract.rounding.network import BackboneStages
+from detent.formats import NETWORK_FORMATS
 from tests.extract.rounding.examples import build
 from tests.extract.rounding.machines import STORE, Machine, Network
 
-FORMATS = ("float32", "float16", "bfloat16")
 
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_taps_that_cancel_are_as_uncertain_as_their_parts(format):
+@pytest.mark.parametrize("format", NETWORK_FORMATS)
+def test_convolve_of_taps_that_cancel_is_as_uncertain_as_its_terms(format):
     model, draw = build(16, reach=3), np.random.default_rng(0)
     weight = model.layers[0].conv.weight.detach()
     weight[:, 0], weight[:, 1] = 0.75, -0.75
-    stages = Stages(model, ASSUMED[format].arithmetic(format)).layers[0]
+    stages = BackboneStages(model, ASSUMED[format].arithmetic(format)).layers[0]
     x = STORE[format]((100 * draw.normal(size=(50, 16))).astype(np.float32))
     window = [x, STORE[format](x + np.float32(0.1)), 0 * x]
     found = stages.convolve([Ball.points(part.astype(float)) for part in window])
@@ -29,9 +28,9 @@ def test_taps_that_cancel_are_as_uncertain_as_their_parts(format):
     assert 0.02 < shares.max() <= 1
 
 
-def test_a_window_of_balls():
+def test_convolve_maps_a_window_of_balls_into_the_ball():
     model, draw = build(6, reach=2), np.random.default_rng(1)
-    stages = Stages(model, EXACT).layers[0]
+    stages = BackboneStages(model, EXACT).layers[0]
     window = [Ball(draw.normal(size=(3, 6)), np.full(3, rad)) for rad in (0.0, 0.4)]
     found = stages.convolve(window)
     taps, bias = stages.taps
@@ -41,11 +40,11 @@ def test_a_window_of_balls():
         assert (np.linalg.norm(y / (1 + np.exp(-y)) - found.mid, axis=1) <= found.rad).all()
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_what_the_block_says(format):
+@pytest.mark.parametrize("format", NETWORK_FORMATS)
+def test_read_values_covers_every_machine(format):
     model, draw = build(16), np.random.default_rng(2)
     indices = np.array([[k, j] for k in range(3) for j in range(2)])
-    found = Stages(model, ASSUMED[format].arithmetic(format)).layers[0].speak(indices)
+    found = BackboneStages(model, ASSUMED[format].arithmetic(format)).layers[0].read_values(indices)
     network = Network(model, Machine(format, "forwards", "two passes", draw))
     words = network.p["layers.0.block.values"][indices + np.array([0, 3])].reshape(6, -1)
     said = network.machine.store(network.affine("layers.0.block.out_proj", words, store=False))

@@ -1,18 +1,21 @@
-"""Stacks, convolutions, dictionaries, answers: windows of numbered inputs, against fifty digits and odd machines."""
+"""`Traced`: bounds at windows and read-outs, and how much of a lead rounding may take."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
-from detent.extract.network import Evaluated
-from detent.extract.rounding import Bounded, Traced
-from detent.extract.rounding import batches as batching
-from tests.extract.rounding.examples import build, flat
+from detent.extract.network import EvaluatedNetwork
+from detent.extract.rounding import BoundedLogits, Traced, bounds
+from detent.extract.rounding import network as rounding_network
+from detent.extract.rounding.arithmetic import EXACT
+from detent.extract.rounding.tracing import _apart, at_risk
+from detent.formats import NETWORK_FORMATS
+from tests.extract.rounding.examples import build, flat, rows_of
 from tests.extract.rounding.machines import MOMENTS, ORDERS, Machine, Network
 from tests.extract.rounding.real import Real
 
-FORMATS = ("float32", "float16", "bfloat16")
 HEADS = ((3, 2), (2, 2))
 INPUTS = np.array([[0, 0, 0], [1, 2, 1], [2, 1, 0], [0, 1, 1]])
 """Of the second layer: a token, and the indices of the first layer."""
@@ -53,8 +56,8 @@ def windows(layer):
 
 def traced_of(model, format):
     traced = Traced(model, format)
-    traced.enter(1, INPUTS[:1])
-    traced.enter(1, INPUTS[1:])
+    traced.add_inputs(1, INPUTS[:1])
+    traced.add_inputs(1, INPUTS[1:])
     return traced
 
 
@@ -64,8 +67,8 @@ def stack():
     return model, really(Real(model))
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_no_machine_leaves_the_bounds_of_a_stack(stack, format):
+@pytest.mark.parametrize("format", NETWORK_FORMATS)
+def test_traced_covers_every_machine_on_a_stack(stack, format):
     model, real = stack
     traced, draw = traced_of(model, format), np.random.default_rng(0)
     labels, answers = traced.read_out(READS)
@@ -86,17 +89,17 @@ def test_no_machine_leaves_the_bounds_of_a_stack(stack, format):
     assert np.max(largest, axis=0)[0] > 1 / 300
 
 
-def test_the_distance_of_the_two_networks_is_counted():
+def test_bounded_logits_count_the_distance_of_the_two_networks():
     real, computed = (np.array([[1.0]]), np.array([[0.25]])), (np.array([[3.0]]), np.array([[0.5]]))
-    found = Bounded.between(real, computed)
+    found = BoundedLogits.between(real, computed)
     assert found.theta == [[1.0]]
     assert 2.75 <= found.errors[0, 0] < 2.7501
 
 
-def test_choices_are_those_of_the_network_that_is_explored(stack):
+def test_traced_tables_are_those_of_the_evaluated_network(stack):
     model, _ = stack
-    evaluated, traced = Evaluated(model, 3, "float64"), traced_of(model, "float32")
-    evaluated.enter(1, INPUTS)
+    evaluated, traced = EvaluatedNetwork(model, 3, "float64"), traced_of(model, "float32")
+    evaluated.add_inputs(1, INPUTS)
     for layer in (0, 1):
         mine, other = traced.tables(layer, windows(layer)), evaluated.tables(layer, windows(layer))
         assert np.array_equal(mine.best, other.best)
@@ -111,12 +114,107 @@ def test_choices_are_those_of_the_network_that_is_explored(stack):
         np.testing.assert_allclose(mine.margins, other.margins, rtol=1e-9)
 
 
-def test_batches_of_any_size_give_the_same(stack, monkeypatch):
+def test_map_batches_gives_the_same_for_every_batch_size(stack, monkeypatch):
     model, _ = stack
     whole = traced_of(model, "float32")
-    monkeypatch.setattr(batching, "AT_ONCE", 1)
+    monkeypatch.setattr(rounding_network, "AT_ONCE", 1)
     parts = traced_of(model, "float32")
     for one, other in zip(whole.labels(READS), parts.labels(READS), strict=True):
         assert np.array_equal(one.best, other.best)
         np.testing.assert_allclose(one.errors, other.errors, rtol=1e-3)
     np.testing.assert_allclose(whole.tables(1, WINDOWS).errors, parts.tables(1, WINDOWS).errors, rtol=1e-3)
+
+
+TOKENS = np.arange(3)
+
+
+def shares(model, rows, format):
+    """(theta, best, the share at risk of every lead)."""
+    traced = Traced(model, format)
+    x, z = traced.real.decoded(rows), traced.computed.decoded(rows)
+    real, computed = traced.real.stages.readout, traced.computed.stages.readout
+    theta = real(x.mid)
+    best = theta.argmax(-1)
+    return theta, best, at_risk(real, x, computed, z, traced.computed.stages.arithmetic, best)
+
+
+def lost(theta, best, said):
+    """The share of every lead that a machine has lost or won."""
+    rows = np.arange(len(best))
+    lead, gap = (part[rows, best][:, None] - part for part in (theta, said))
+    return np.abs(gap - lead) / np.where(lead > 0, lead, np.inf)
+
+
+@pytest.mark.parametrize("format", NETWORK_FORMATS)
+def test_at_risk_covers_every_machine(format):
+    model = build(13)
+    rows, draw = rows_of(model, 6), np.random.default_rng(3)
+    theta, best, share = shares(model, rows, format)
+    assert (share[np.arange(len(best)), best] == 0).all()
+    for order in ORDERS:
+        for moments in MOMENTS:
+            _, said = Network(model, Machine(format, order, moments, draw)).one_layer(TOKENS, rows)
+            assert (lost(theta, best, said) <= share).all()
+
+
+def test_at_risk_of_float32_does_not_cover_float16():
+    """The bound for float32 is none for float16: the comparison above can fail."""
+    model = build(13)
+    rows = rows_of(model, 6)
+    theta, best, share = shares(model, rows, "float32")
+    coarse = Machine("float16", ORDERS[0], MOMENTS[0], np.random.default_rng(0))
+    _, said = Network(model, coarse).one_layer(TOKENS, rows)
+    assert (lost(theta, best, said) > share).any()
+
+
+def test_apart_is_an_upper_bound_of_the_distance():
+    stages = Traced(build(16, labels=9), "float32").real.stages
+    best, weight = np.array([3, 0, 3, 8]), stages.readout.weight
+    true = np.linalg.norm(weight[best][:, None] - weight, axis=-1)
+    bound = _apart(stages.readout, best)
+    assert (bound >= true).all()
+    assert (bound <= true + 1e-6).all()
+
+
+def alike(labels=5):
+    """Read-outs that differ in little: a lead is small, and so is what moves it."""
+    model = build(16, labels=labels)
+    with torch.no_grad():
+        weight = model.readout.weight
+        model.readout.weight.copy_(weight[:1] + 0.05 * (weight - weight[:1]))
+        model.readout.bias.copy_(torch.linspace(0.0, 0.6, labels))
+    return model
+
+
+def test_bounded_argmax_proves_leads_that_single_logits_do_not():
+    model = alike()
+    rows = rows_of(model, 8)
+    found = bounds(model, "float16")
+    ends, _ = found.traced.read_out(rows)
+    sorted_ = np.sort(ends.theta, axis=-1)
+    assert (sorted_[:, -1] - sorted_[:, -2] < 2 * ends.errors.max(-1)).all()
+    decided = found.readout(rows)
+    assert decided.proved.all()
+    for order in ORDERS:
+        machine = Machine("float16", order, MOMENTS[0], np.random.default_rng(1))
+        _, said = Network(model, machine).one_layer(TOKENS, rows)
+        assert np.array_equal(said.argmax(-1), decided.best)
+
+
+def test_bounded_argmax_keeps_errors_that_prove():
+    model = build(13)
+    rows = rows_of(model, 6)
+    found = bounds(model, "float32")
+    ends, _ = found.traced.read_out(rows)
+    decided = found.readout(rows)
+    assert decided.proved.all()
+    assert np.array_equal(decided.errors, ends.errors.max(-1))
+
+
+def test_at_risk_in_real_numbers_is_almost_nothing():
+    model = build(13)
+    rows = rows_of(model, 6)
+    traced = Traced(model, "float32")
+    x, readout = traced.real.decoded(rows), traced.real.stages.readout
+    best = readout(x.mid).argmax(-1)
+    assert at_risk(readout, x, readout, x, EXACT, best).max() < 1e-8

@@ -1,17 +1,18 @@
-"""Rows get numbers in the order in which they first came."""
+"""Rows of integers are numbered in order of first occurrence."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from detent.extract.network import Growing, Numbering
+from detent.extract.explore import RowNumbering
+from detent.extract.network import GrowingArray
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_numbers_are_those_of_a_dictionary(width: int) -> None:
+def test_row_numbering_is_that_of_a_dictionary(width: int) -> None:
     rng = np.random.default_rng(1)
-    met, by_hand = Numbering(width), {}
+    met, by_hand = RowNumbering(width), {}
     for count in (0, 1, 5, 64, 65, 1000, 0, 7):
         rows = rng.integers(-1, 4, (count, width))
         wanted = [by_hand.setdefault(tuple(row), len(by_hand)) for row in rows.tolist()]
@@ -21,8 +22,8 @@ def test_numbers_are_those_of_a_dictionary(width: int) -> None:
     assert met.nbytes > 4 * width * len(met)
 
 
-def test_what_grows_keeps_what_it_had() -> None:
-    rng, held, parts = np.random.default_rng(2), Growing(3, np.float64), []
+def test_growing_array_keeps_its_rows() -> None:
+    rng, held, parts = np.random.default_rng(2), GrowingArray(3, np.float64), []
     for count in (1, 0, 62, 2, 500):
         parts.append(rng.normal(size=(count, 3)))
         held.append(parts[-1])

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from detent.errors import InvalidInput
-from detent.extract.network import Choices
+from detent.extract.network import ArgmaxMargins
 
 
-def test_best_second_and_margin() -> None:
+def test_argmax_margins_of_random_logits() -> None:
     rng = np.random.default_rng(3)
     logits = rng.normal(size=(50, 7))
-    found = Choices.among(logits.copy(), "they")
-    for row, best, second, margin in zip(logits, found.best, found.seconds, found.margins, strict=True):
+    found = ArgmaxMargins.of(logits.copy(), "they")
+    for row, best, second, margin in zip(logits, found.best, found.runner_up, found.margins, strict=True):
         order = sorted(range(7), key=lambda j: -row[j])
         assert [best, second] == order[:2]
         exact = Fraction(row[order[0]]) - Fraction(row[order[1]])
@@ -23,22 +23,22 @@ def test_best_second_and_margin() -> None:
         assert margin == pytest.approx(float(exact), rel=1e-14)
 
 
-def test_a_tie_goes_to_the_lowest_index_with_no_margin() -> None:
-    found = Choices.among(np.array([[1.0, 5.0, 5.0], [2.0, 2.0, 2.0]]), "they")
+def test_argmax_margins_of_a_tie() -> None:
+    found = ArgmaxMargins.of(np.array([[1.0, 5.0, 5.0], [2.0, 2.0, 2.0]]), "they")
     assert found.best.tolist() == [1, 0]
-    assert found.seconds.tolist() == [2, 1]
+    assert found.runner_up.tolist() == [2, 1]
     assert found.margins.tolist() == [0.0, 0.0]
 
 
-def test_alone_there_is_nothing_else_to_choose() -> None:
-    found = Choices.among(np.array([[3.0]], np.float32), "they")
+def test_argmax_margins_of_one_entry_are_infinite() -> None:
+    found = ArgmaxMargins.of(np.array([[3.0]], np.float32), "they")
     assert found.best.tolist() == [0]
     assert found.margins.tolist() == [np.inf]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_what_is_no_number_is_refused(bad: float) -> None:
+def test_argmax_margins_refuse_what_is_not_finite(bad: float) -> None:
     with pytest.raises(
         InvalidInput, match="the logits of layer 3 are not all finite; such weights describe no machine"
     ):
-        Choices.among(np.array([[0.0, bad]]), "the logits of layer 3")
+        ArgmaxMargins.of(np.array([[0.0, bad]]), "the logits of layer 3")

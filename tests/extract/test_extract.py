@@ -1,12 +1,16 @@
-"""What is read out of random models is what they do: on random words, and configuration by configuration."""
+"""`extract`: random models are read out as what they compute, on random words and configuration by configuration."""
 
 from __future__ import annotations
 
+import hashlib
+import struct
 from collections.abc import Sequence
+from copy import deepcopy
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from detent.automata import Moore
 from detent.errors import BudgetExceeded, InvalidConfig, InvalidInput, InvalidMachine, UnknownName
@@ -44,14 +48,16 @@ def followed(found: Extracted, words: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """(labels, answers) that the extracted tables give."""
     at, finals = np.zeros(len(words), np.int64), []
     for column in words.T:
-        finals.append(found.finals[column, at])
+        finals.append(found.readout_ids[column, at])
         at = found.tables[column, at]
-    return found.labels[np.stack(finals, 1)], found.answers[np.stack(finals, 1)]
+    return found.label_ids[np.stack(finals, 1)], found.answer_ids[np.stack(finals, 1)]
 
 
 @pytest.mark.parametrize(("reach", "layers"), STACKS)
 @pytest.mark.parametrize("format", ["float64", "float32"])
-def test_on_random_words(reach: int, layers: list[tuple[int, ...]], format: str, generator: torch.Generator) -> None:
+def test_extract_agrees_with_the_network_on_random_words(
+    reach: int, layers: list[tuple[int, ...]], format: str, generator: torch.Generator
+) -> None:
     model = build(reach, layers).to(getattr(torch, format)).train()
     found = extract(model, format=format)
     assert model.training
@@ -92,7 +98,7 @@ def configurations_by_hand(model: Backbone, symbols: int) -> dict[tuple, list[tu
 
 
 @pytest.mark.parametrize(("reach", "layers"), STACKS)
-def test_every_configuration_is_found_and_no_other(reach: int, layers: list[tuple[int, ...]]) -> None:
+def test_extract_finds_exactly_the_configurations_of_the_network(reach: int, layers: list[tuple[int, ...]]) -> None:
     model = build(reach, layers, symbols=3).double().eval()
     found, wanted = extract(model), configurations_by_hand(model, 3)
     assert len(found.configurations) == len(wanted)
@@ -101,7 +107,7 @@ def test_every_configuration_is_found_and_no_other(reach: int, layers: list[tupl
     assert found.readout.T.tolist() == [[label for _, label in steps] for steps in wanted.values()]
 
 
-def test_tables_and_margins_are_those_of_the_layer() -> None:
+def test_extract_tables_and_margins_are_those_of_the_layer() -> None:
     model = build(1, [(3, 4)]).double().eval()
     found, (layer,) = extract(model, symbols="wxyz"), model.layers
     with torch.no_grad():
@@ -115,11 +121,11 @@ def test_tables_and_margins_are_those_of_the_layer() -> None:
     assert weakest.margin == min(margins.min() for margins in found.margins[0])
     symbol = "wxyz".index(weakest.symbol)
     column = logits[weakest.head][symbol, :, weakest.index]
-    assert column.argsort(descending=True)[:2].tolist() == [weakest.goes_to, weakest.next_to]
+    assert column.argsort(descending=True)[:2].tolist() == [weakest.successor, weakest.runner_up]
     assert f"layer 0, head {weakest.head}: '{weakest.symbol}' sends index {weakest.index}" in str(weakest)
 
 
-def test_a_column_that_no_word_uses_has_no_margin() -> None:
+def test_extract_gives_unused_columns_no_margin() -> None:
     found = extract(build(1, [(9, 9)], symbols=2))
     for head, margins in enumerate(found.margins[0]):
         met = np.unique(found.configurations[:, head])
@@ -128,7 +134,7 @@ def test_a_column_that_no_word_uses_has_no_margin() -> None:
         assert np.isinf(np.delete(margins, met, axis=1)).all()
 
 
-def test_label_margins_are_those_of_the_read_out(generator: torch.Generator) -> None:
+def test_extract_label_margins_are_those_of_the_read_out(generator: torch.Generator) -> None:
     model = build(2, [(3, 2), (2,)]).double().eval()
     found = extract(model)
     words = torch.randint(0, 4, (1, 300), generator=generator)
@@ -136,7 +142,7 @@ def test_label_margins_are_those_of_the_read_out(generator: torch.Generator) -> 
         top = model(words)[0][0].sort(dim=-1, descending=True).values
     at = 0
     for symbol, logits in zip(words[0].tolist(), top.numpy(), strict=True):
-        final, at = found.finals[symbol, at], found.tables[symbol, at]
+        final, at = found.readout_ids[symbol, at], found.tables[symbol, at]
         assert found.label_margins[final] == pytest.approx(logits[0] - logits[1], rel=1e-9)
 
 
@@ -154,7 +160,7 @@ def no_two_in_a_row(symbols: int) -> Moore:
 
 
 @pytest.mark.parametrize("reach", [1, 2, 3])
-def test_only_words_of_the_grammar_are_followed(reach: int) -> None:
+def test_extract_follows_only_words_of_the_grammar(reach: int) -> None:
     model = build(reach, [(3, 2), (2,)]).eval()
     grammar = no_two_in_a_row(4)
     found = extract(model, grammar=grammar)
@@ -177,39 +183,39 @@ def test_only_words_of_the_grammar_are_followed(reach: int) -> None:
     assert len(np.unique(found.configurations, axis=0)) <= permitted
 
 
-def test_a_grammar_that_refuses_nothing_is_none() -> None:
+def test_extract_drops_a_grammar_that_refuses_nothing() -> None:
     model = build(2, [(3,)])
     found = extract(model, grammar=all_words(tuple("0123")))
     assert found.grammar is None
     assert found.machine == extract(model).machine
 
 
-def test_fewer_symbols_than_tokens() -> None:
+def test_extract_with_fewer_symbols_than_tokens() -> None:
     model = build(1, [(3, 2)]).eval()
     found = extract(model, symbols=("a", "b"))
     assert found.symbols == ("a", "b")
     assert np.array_equal(found.head_tables[0], extract(model).head_tables[0][:2])
 
 
-def test_names_are_kept() -> None:
+def test_extract_keeps_names() -> None:
     model = build(2, [(3,)])
     found = extract(model, symbols="wxyz", labels=[f"q{i}" for i in range(6)], answers=("yes", "no", "perhaps"))
     assert found.machine.symbols == ("w", "x", "y", "z")
     assert found.machine.outputs == tuple(f"q{i}" for i in range(6))
-    assert found.replies == ("yes", "no", "perhaps")
+    assert found.answer_names == ("yes", "no", "perhaps")
     assert repr(found).startswith("Extracted(3; 4 symbols, ")
     assert found.heads == ((3,),)
     assert found.start == (2,)
 
 
-def test_nothing_can_be_changed_afterwards() -> None:
+def test_extracted_arrays_are_read_only() -> None:
     found = extract(build(2, [(3,)]))
-    for array in (found.tables, found.labels, found.layers[0].tables, found.layers[0].margins):
+    for array in (found.tables, found.label_ids, found.layers[0].tables, found.layers[0].margins):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
 
 
-def test_the_model_is_left_alone() -> None:
+def test_extract_does_not_change_the_model() -> None:
     model = build(2, [(3,), (2,)])
     before = digest(model)
     extract(model)
@@ -217,7 +223,7 @@ def test_the_model_is_left_alone() -> None:
     assert next(model.parameters()).dtype == torch.float32
 
 
-def test_progress_is_told() -> None:
+def test_extract_reports_progress() -> None:
     heard: list[tuple[int, int]] = []
     found = extract(build(3, [(3, 2), (2,)]), progress=lambda reached, waiting: heard.append((reached, waiting)))
     assert heard[-1] == (len(found.configurations), 0)
@@ -227,17 +233,17 @@ def test_progress_is_told() -> None:
 @pytest.mark.parametrize(
     ("limits", "sentence"),
     [
-        ({"configurations": 3}, r"it was allowed 3 configurations; give a larger Budget\(configurations=...\)"),
-        ({"seconds": 1e-9}, r"it was allowed 1e-09 seconds; .* or a grammar, so that only its words are explored"),
-        ({"memory": 1000}, r"this model reached .* configurations .* and it was allowed 1,000 bytes"),
+        ({"configurations": 3}, r"the limit is 3 configurations. Pass a larger Budget\(configurations=...\)"),
+        ({"seconds": 1e-9}, r"the limit is 1e-09 seconds. .* or a grammar, so that only its words are explored"),
+        ({"memory": 1000}, r"this model reached .* configurations .* the limit is 1,000 bytes"),
     ],
 )
-def test_a_budget_is_kept(limits: dict[str, float], sentence: str) -> None:
+def test_extract_keeps_its_budget(limits: dict[str, float], sentence: str) -> None:
     with pytest.raises(BudgetExceeded, match=sentence):
         extract(build(3, [(3, 2), (2,)]), budget=Budget(**limits))
 
 
-def test_what_cannot_be_read_is_refused() -> None:
+def test_extract_refuses_what_it_cannot_read() -> None:
     model = build(1, [(3,)])
     with pytest.raises(UnknownName, match=r"unknown format 'float31'\. Did you mean"):
         extract(model, format="float31")
@@ -245,18 +251,58 @@ def test_what_cannot_be_read_is_refused() -> None:
         extract(model, symbols="vwxyz")
     with pytest.raises(InvalidInput, match="this model has 6 labels; got names for 2"):
         extract(model, labels=("a", "b"))
-    with pytest.raises(InvalidMachine, match=r"the grammar reads .*, the model .*; the order counts"):
+    with pytest.raises(InvalidMachine, match=r"the grammar reads .*, the model .*; the order must be the same"):
         extract(model, symbols="wxyz", grammar=no_two_in_a_row(4))
     nothing = Moore(symbols=tuple("wxyz"), tables=[[0]] * 4, outputs=("refused",), readout=[0])
     with pytest.raises(InvalidMachine, match="this grammar refuses every word"):
         extract(model, symbols="wxyz", grammar=nothing)
-    with pytest.raises(InvalidInput, match="tables can be read from NFSM blocks; layer 1 holds a GRU"):
+    with pytest.raises(InvalidInput, match="tables can be extracted from NFSM blocks; layer 1 holds a GRU"):
         extract(Backbone(3, 3, [NFSM(8, (2,)), torch.nn.GRU(8, 8)], width=8))
-    with pytest.raises(InvalidConfig, match="the limits of an exploration are positive"):
+    with pytest.raises(InvalidConfig, match="the limits of an exploration must be positive"):
         Budget(seconds=0)
-    with pytest.raises(InvalidInput, match="the tables of 1 layers with a reach of 2 depend on more than the symbol"):
+    with pytest.raises(InvalidInput, match="the tables of 1 layers with a kernel size of 2 depend on more than"):
         extract(build(2, [(3,)])).head_tables  # noqa: B018
     with torch.no_grad():
         model.layers[0].block.weight[0, 0] = float("nan")
     with pytest.raises(InvalidInput, match="the logits of layer 0 are not all finite"):
         extract(model)
+
+
+def model() -> nn.Module:
+    linear = nn.Linear(2, 3)
+    with torch.no_grad():
+        linear.weight.copy_(torch.arange(6.0).view(3, 2))
+        linear.bias.copy_(torch.tensor([0.5, -0.0, 2.0]))
+    return nn.Sequential(linear)
+
+
+def test_digest_is_the_one_of_the_docstring() -> None:
+    text = b"0.bias float32 3\n" + struct.pack("<3f", 0.5, -0.0, 2.0) + b"\n"
+    text += b"0.weight float32 3x2\n" + struct.pack("<6f", *range(6)) + b"\n"
+    assert digest(model()) == hashlib.sha256(text).hexdigest()
+
+
+def test_digest_does_not_depend_on_mode_or_layout() -> None:
+    other = deepcopy(model()).eval()
+    other[0].weight = nn.Parameter(other[0].weight.detach().T.contiguous().T)
+    assert not other[0].weight.is_contiguous()
+    assert digest(other) == digest(model())
+
+
+@pytest.mark.parametrize("name", ["0.weight", "0.bias"])
+@torch.no_grad()
+def test_digest_notices_the_smallest_change(name: str) -> None:
+    other = model()
+    flat = dict(other.named_parameters())[name].view(-1)
+    flat[1] = torch.nextafter(flat[1], torch.tensor(9.0))
+    assert digest(other) != digest(model())
+
+
+@torch.no_grad()
+def test_digest_distinguishes_zeros_shapes_types_and_names() -> None:
+    signed = model()
+    signed[0].bias[1] = 0.0
+    reshaped = model()
+    reshaped[0].weight = nn.Parameter(reshaped[0].weight.view(2, 3))
+    found = {digest(one) for one in (model(), signed, reshaped, model().double(), nn.ModuleDict({"a": model()}))}
+    assert len(found) == 5

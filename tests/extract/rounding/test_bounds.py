@@ -12,7 +12,7 @@ from detent.nn import Backbone
 from tests.extract.rounding.examples import build, rows_of
 
 
-def test_tables_margins_and_errors_are_those_of_theta():
+def test_bounds_columns_are_those_of_theta():
     model = build(9, ((4, 1, 3),), symbols=5)
     found = bounds(model, "float32")
     with torch.no_grad():
@@ -30,7 +30,7 @@ def test_tables_margins_and_errors_are_those_of_theta():
             assert head.proved.all()
 
 
-def test_read_outs_are_those_of_the_model():
+def test_bounds_readout_is_that_of_the_model():
     model = build(9, ((4, 1, 3),), symbols=5, labels=7)
     rows = rows_of(model, 40)
     said = bounds(model, "float32").readout(rows)
@@ -43,7 +43,7 @@ def test_read_outs_are_those_of_the_model():
     assert (np.abs(labels.max(-1) - np.sort(labels)[:, -2] - said.margins) <= 2 * said.errors).all()
 
 
-def test_fewer_symbols_and_no_rows():
+def test_bounds_of_fewer_symbols_and_no_rows():
     model = build(symbols=6)
     found = bounds(model, "float32", symbols=2)
     assert found.theta[0].shape == (2, 3, 3)
@@ -52,7 +52,7 @@ def test_fewer_symbols_and_no_rows():
     assert none.best.shape == none.errors.shape == (0,)
 
 
-def test_it_holds_when_margins_exceed_twice_the_errors():
+def test_holds_when_margins_exceed_twice_the_errors():
     model = build()
     found = bounds(model, "bfloat16")
     assert bounds(model, "float32").holds()
@@ -69,7 +69,7 @@ def test_it_holds_when_margins_exceed_twice_the_errors():
         head[:] = kept
 
 
-def test_a_tie_is_not_proved():
+def test_bounds_do_not_prove_a_tie():
     model = build()
     with torch.no_grad():
         block = model.layers[0].block
@@ -80,7 +80,7 @@ def test_a_tie_is_not_proved():
     assert column.proved[:, 1:].all()
 
 
-def test_the_coarsest_format():
+def test_coarsest_format():
     model = build()
     with torch.no_grad():  # every column is decided, and every label is ahead of label 1 by the difference of biases
         model.layers[0].block.bias[[0, 4, 8, 9, 12]] += 50.0
@@ -99,7 +99,7 @@ def test_the_coarsest_format():
     assert coarsest(model, rows_of(model, 4), used=used) == "bfloat16"
 
 
-def test_numbers_too_large_for_the_format_are_lost():
+def test_bounds_are_infinite_for_numbers_too_large_for_the_format():
     model = build()
     with torch.no_grad():
         model.embedding.weight.mul_(3000.0)
@@ -111,23 +111,23 @@ def test_numbers_too_large_for_the_format_are_lost():
     assert not bounds(model, "float16").holds()
 
 
-def test_sums_too_long_for_sixteen_bits_are_lost_not_guessed():
+def test_bounds_are_infinite_for_sums_too_long_for_sixteen_bits():
     model = build(64, hidden=256)
     assert np.isinf(bounds(model, "bfloat16", assumptions=Assumptions(inside="same")).logits[0]).all()
     assert np.isfinite(bounds(model, "bfloat16").logits[0]).all()
 
 
-def test_weaker_assumptions_make_larger_bounds():
+def test_bounds_grow_with_weaker_assumptions():
     model = build()
     usual = bounds(model, "float32").logits[0]
     for weaker in ({"basic": 1.0}, {"exp": 1000.0}, {"root": 100.0}, {"divide": 100.0}, {"variance": 40.0}):
         assert (bounds(model, "float32", assumptions=Assumptions(**weaker)).logits[0] > usual).all()
 
 
-def test_what_is_refused():
+def test_bounds_refuse_models_they_do_not_cover():
     with pytest.raises(UnknownName, match=r"unknown format 'double'"):
         bounds(build(), "double")
-    with pytest.raises(InvalidInput, match=r"tables of 2 layers with a reach of 1 depend on more than the symbol"):
+    with pytest.raises(InvalidInput, match=r"tables of 2 layers with a kernel size of 1 depend on more than"):
         bounds(build(heads=((3,), (2,))), "float32")
     with pytest.raises(InvalidInput, match=r"layer 0 holds a Identity"):
         bounds(Backbone(3, 2, [torch.nn.Identity()], width=4), "float32")

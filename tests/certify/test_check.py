@@ -1,24 +1,26 @@
-"""A certificate is accepted as it is, and refused with a reason once anything in it was changed.
+"""`check`: a certificate is accepted as it was written, and refused with a reason once anything in it was changed.
 
-Two hands change it: one that leaves the seal alone, so that every single value is guarded; and one that seals it anew,
-so that what the certificate says has to contradict itself.
+It is changed in two ways: without a new seal, so that every single value is guarded; and with a new seal, so that the
+entries of the certificate have to contradict each other.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from detent.certify.certificate import sealed
+from detent.certify.certificate import Certificate, sealed
 from detent.certify.check import check
-from tests.certify.making import MAKERS, certificate
+from tests.certify.certificates import MAKERS, certificate
 
 Way = tuple[Any, ...]
 
@@ -76,7 +78,7 @@ def refused(content: dict[str, Any]) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_what_was_written_is_accepted(name: str) -> None:
+def test_check_accepts_what_was_written(name: str) -> None:
     content = certificate(name)
     assert refused(content) == ()
     assert refused(json.loads(json.dumps(content))) == ()
@@ -84,7 +86,7 @@ def test_what_was_written_is_accepted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["S3", "Tomita4"])
-def test_every_value_is_guarded(name: str) -> None:
+def test_check_notices_every_changed_value(name: str) -> None:
     content = certificate(name)
     ways = list(leaves(content))
     assert len(ways) > 100
@@ -93,7 +95,7 @@ def test_every_value_is_guarded(name: str) -> None:
             assert refused(changed(content, way, value)), (way, value)
 
 
-def test_every_value_of_a_story_is_guarded() -> None:
+def test_check_notices_changed_values_of_a_story() -> None:
     content = certificate("TSO2")
     ways = list(leaves(content))
     rng = np.random.default_rng(11)
@@ -103,7 +105,7 @@ def test_every_value_of_a_story_is_guarded() -> None:
 
 
 @pytest.mark.slow
-def test_every_value_of_a_story_is_guarded_one_by_one() -> None:
+def test_check_notices_every_changed_value_of_a_story() -> None:
     content = certificate("TSO2")
     for way in leaves(content):
         assert refused(changed(content, way, others(at(content, way))[0])), way
@@ -119,7 +121,7 @@ def told_elsewhere(way: Way) -> bool:
 
 
 @pytest.mark.parametrize("name", ["S3", "Tomita4"])
-def test_a_new_seal_hides_nothing_that_counts(name: str) -> None:
+def test_check_refuses_changes_that_were_sealed_again(name: str) -> None:
     """Every number of the machine, the target and the matching, turned into every neighbour, and sealed anew."""
     content = certificate(name)
     ways = [way for way in leaves(content) if not told_elsewhere(way)]
@@ -127,8 +129,6 @@ def test_a_new_seal_hides_nothing_that_counts(name: str) -> None:
         "reach", "target", "layers", "configurations", "readout", "matching", "counts", "proved", "format", "version",
     }  # fmt: skip
     for way in ways:
-        if way[0] in ("format", "version"):
-            continue  # what is read at all is another matter
         for value in others(at(content, way)):
             reasons = refused(sealed(changed(content, way, value)))
             assert len(reasons) == 1, (way, value)
@@ -138,7 +138,7 @@ def test_a_new_seal_hides_nothing_that_counts(name: str) -> None:
 STORY_PARTS = ("layers", "configurations", "readout", "replies", "matching", "counts", "reach", "proved")
 
 
-def test_a_new_seal_hides_nothing_in_a_story() -> None:
+def test_check_refuses_changes_in_a_story_that_were_sealed_again() -> None:
     content = certificate("TSO2")
     ways = [way for way in leaves(content) if way[0] in STORY_PARTS]
     rng = np.random.default_rng(12)
@@ -148,7 +148,7 @@ def test_a_new_seal_hides_nothing_in_a_story() -> None:
 
 
 @pytest.mark.slow
-def test_a_new_seal_hides_nothing_in_a_story_one_by_one() -> None:
+def test_check_refuses_every_change_in_a_story_that_was_sealed_again() -> None:
     content = certificate("TSO2")
     for way in leaves(content):
         if way[0] in STORY_PARTS:
@@ -157,7 +157,7 @@ def test_a_new_seal_hides_nothing_in_a_story_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("name", ["S3", "Tomita4"])
-def test_lists_and_objects_are_whole(name: str) -> None:
+def test_check_refuses_missing_added_and_exchanged_entries(name: str) -> None:
     """Something taken away, something added, two neighbours exchanged: refused, whoever seals it."""
     content = certificate(name)
     for way in groups(content):
@@ -197,23 +197,23 @@ def recipe(name: str, **changes: Any) -> str:
 @pytest.mark.parametrize(
     ("name", "changes", "reason"),
     [
-        ("S3", {"layers__0__start__0": 1}, "configurations[0] is [0, 0, 0]; the heads begin at [1, 0, 0]."),
+        ("S3", {"layers__0__start__0": 1}, "configurations[0] is [0, 0, 0]; the initial configuration is [1, 0, 0]."),
         ("S3", {"layers__0__tables__0__0__0": 3}, "lead to [3, 1, 0], which is not among configurations."),
         ("S3", {"layers__0__tables__0__0__3": 2}, "layers[0].tables[0][0][3] is never used; wanted -1."),
         ("S3", {"layers__0__tables__0__0__0": -1}, "layers[0].tables[0][0][0] is -1, but it is used."),
-        ("S3", {"layers__0__tables__0__0__0": 4}, "is 4; wanted a whole number from -1 to 3."),
-        ("S3", {"layers__0__tables__0__0__0": True}, "is True; wanted a whole number from -1 to 3."),
-        ("S3", {"readout__2__0": 0}, "readout[2][0] says 'e'; the target, beside it in matching[2], wants '(0 1 2)'."),
-        ("S3", {"matching__0__1": 1}, "matching[0] is [0, 1, 0]; the starts are [0, 0, 0]."),
+        ("S3", {"layers__0__tables__0__0__0": 4}, "is 4; wanted an integer from -1 to 3."),
+        ("S3", {"layers__0__tables__0__0__0": True}, "is True; wanted an integer from -1 to 3."),
+        ("S3", {"readout__2__0": 0}, "'e' at the symbol '(0 1)'; the target, in the state of matching[2], outputs '("),
+        ("S3", {"matching__0__1": 1}, "matching[0] is [0, 1, 0]; the initial states are [0, 0, 0]."),
         ("S3", {"matching__3__1": 0}, "which is not among matching."),
-        ("S3", {"target__start": 1}, "matching[0] is [0, 0, 0]; the starts are [0, 1, 0]."),
+        ("S3", {"target__start": 1}, "matching[0] is [0, 0, 0]; the initial states are [0, 1, 0]."),
         ("S3", {"target__tables__0__0": 2}, "matching[0] and the symbol '(0 1)' lead to [1, 2, 0]"),
         ("S3", {"counts__reached": 5}, "counts.reached is 5; there are 6."),
         ("S3", {"counts__joint_indices": 6}, "counts.joint_indices is 6; there are 12."),
         ("S3", {"proved": ["float32", "bfloat16", "float16"]}, "by margins and errors it is ['float32', 'float16']"),
         ("S3", {"margins__logits__0__0__0__0": 3.0}, "proved is ['float32', 'float16']; by margins and errors it is "),
         ("S3", {"margins__logits__0__0__0__0": None}, "is None; wanted a decimal number that is not negative."),
-        ("S3", {"margins__logits__0__0__0__3": 4.0}, "is 4.0; wanted null, for nothing is chosen there."),
+        ("S3", {"margins__logits__0__0__0__3": 4.0}, "is 4.0; wanted null, because nothing is chosen there."),
         ("S3", {"rounding__float32__labels__1": 2.0}, "proved is ['float32', 'float16']"),
         ("S3", {"rounding__float32__labels__1": -1.0}, "is -1.0; wanted a decimal number"),
         ("S3", {"replies": [[]] * 6}, "replies are given, but there is no question."),
@@ -222,9 +222,9 @@ def recipe(name: str, **changes: Any) -> str:
         ("S3", {"symbols__1": "(0 1)"}, "symbols holds '(0 1)' twice."),
         ("S3", {"symbols__1": 5}, "symbols[1] is 5; wanted a string."),
         ("S3", {"reach": 2}, "layers[0].windows[0] is a list of 1; wanted a list of 2."),
-        ("S3", {"reach": 1 << 40}, "reach is 1099511627776; wanted a whole number from 1 to 1023."),
+        ("S3", {"reach": 1 << 40}, "reach is 1099511627776; wanted an integer from 1 to 1023."),
         ("S3", {"layers": []}, "layers is empty."),
-        ("S3", {"layers__0__windows": []}, "layers[0] has no inputs or no windows."),
+        ("S3", {"layers__0__windows": []}, "layers[0].windows is empty."),
         ("S3", {"layers__0__inputs": [[1], [0]]}, "layers[0].inputs are not the 2 symbols in order."),
         ("S3", {"layers__0__heads": []}, "layers[0].heads is empty."),
         ("S3", {"layers": {}}, "layers is an object; wanted a list."),
@@ -232,18 +232,18 @@ def recipe(name: str, **changes: Any) -> str:
         ("S3", {"target__says": "letters"}, "target.says is 'letters'; wanted 'states' or 'outputs'."),
         ("S3", {"configurations": []}, "configurations is empty."),
         ("S3", {"matching": []}, "matching is empty."),
-        ("S3", {"rounding": []}, "rounding is not an object."),
-        ("Tomita4", {"target__readout__0__0": 0}, "readout[0][0] says 'accept'; the target, beside it"),
-        ("TSO2", {"grammar__start": 3}, "the heads begin at"),
+        ("S3", {"rounding": []}, "rounding is a list of 0; wanted an object."),
+        ("Tomita4", {"target__readout__0__0": 0}, "readout[0]: 'accept' at the symbol '0'; the target, in"),
+        ("TSO2", {"grammar__start": 3}, "the initial configuration is"),
         ("TSO2", {"grammar__refused": [0] * 18}, "grammar.refused is a list of 18; wanted a list of"),
-        ("TSO2", {"question__start": 1}, "matching[0] is [0, 0, 0]; the starts are [0, 0, 1]."),
+        ("TSO2", {"question__start": 1}, "matching[0] is [0, 0, 0]; the initial states are [0, 0, 1]."),
     ],
 )  # fmt: skip
-def test_reasons(name: str, changes: dict[str, Any], reason: str) -> None:
+def test_check_gives_the_reason(name: str, changes: dict[str, Any], reason: str) -> None:
     assert reason in recipe(name, **changes)
 
 
-def test_what_no_word_leads_to_is_not_listed() -> None:
+def test_check_refuses_what_no_word_reaches() -> None:
     content = certificate("S3")
     content["configurations"].append([3, 0])
     content["readout"].append([0, 0])
@@ -253,7 +253,7 @@ def test_what_no_word_leads_to_is_not_listed() -> None:
     assert "which is not among matching" in refused(sealed(content))[0]
 
 
-def test_two_different_things_are_never_said_at_the_same_input_and_indices() -> None:
+def test_check_refuses_two_labels_at_the_same_input_and_indices() -> None:
     """Sent to one state, words of two lengths would be told apart by nothing the network can see."""
     content = certificate("TSO2")
     finals: dict[tuple[int, ...], Way] = {}
@@ -261,13 +261,12 @@ def test_two_different_things_are_never_said_at_the_same_input_and_indices() -> 
         if len(row) == 1:
             finals.setdefault(tuple(content["configurations"][c]), ("readout", c, 0))
     assert any(
-        "at the same input and indices something else is said"
-        in refused(sealed(changed(content, way, 11 - at(content, way))))[0]
+        "elsewhere at the same input and indices" in refused(sealed(changed(content, way, 11 - at(content, way))))[0]
         for way in finals.values()
     )
 
 
-def test_nesting_to_the_brim_is_refused() -> None:
+def test_check_refuses_deep_nesting() -> None:
     depth: list = []
     for _ in range(100_000):
         depth = [depth]
@@ -276,6 +275,96 @@ def test_nesting_to_the_brim_is_refused() -> None:
         depth = depth.pop()
 
 
-def test_the_room_brings_nothing_heavy() -> None:
+def test_certify_imports_neither_torch_nor_matplotlib() -> None:
     program = "import sys, detent.certify; sys.exit(int('torch' in sys.modules or 'matplotlib' in sys.modules))"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+def test_check_of_a_mapping_verifies_format_and_version() -> None:
+    content = certificate("S3")
+    assert refused(sealed(content | {"format": "detent-machine"})) == (
+        'wanted a JSON object with "format": "detent-certificate"; this is some other JSON.',
+    )
+    for version in (2, 0, True, 1.0, "1", None):
+        (reason,) = refused(sealed(content | {"version": version}))
+        assert reason == f"this is version {version!r}; this program reads version 1."
+    assert "cannot be written as JSON" in refused(content | {"name": {1, 2}})[0]
+
+
+def run_alone(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """check.py, copied into an empty folder, in an isolated interpreter."""
+    source = Path(sys.modules["detent.certify.check"].__file__ or "")
+    shutil.copy(source, folder / "check.py")
+    return subprocess.run(
+        [sys.executable, "-I", str(folder / "check.py"), *arguments], capture_output=True, text=True, cwd=folder
+    )
+
+
+def test_check_runs_alone(tmp_path: Path) -> None:
+    Certificate(certificate("TSO2")).write(tmp_path / "good.json")
+    done = run_alone(tmp_path, "good.json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("good.json: valid\n  TSO2: compared with a target of 12 states")
+    text = (tmp_path / "good.json").read_text()
+    (tmp_path / "bad.json").write_text(text.replace('"reached": ', '"reached": 1'))
+    done = run_alone(tmp_path, "good.json", "bad.json")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "bad.json: not valid\n  the content was changed after it was sealed" in done.stdout
+    assert "counts.reached is" in done.stdout
+    done = run_alone(tmp_path, "good.json", "bad.json", "--json")
+    assert done.returncode == 1
+    good, bad = json.loads(done.stdout)
+    assert (good["valid"], good["proved"], bad["valid"], len(bad["findings"])) == (
+        True,
+        ["float32", "float16"],
+        False,
+        2,
+    )
+
+
+def test_check_alone_with_no_certificate_or_a_bad_call(tmp_path: Path) -> None:
+    Certificate(certificate("S3")).write(tmp_path / "good.json")
+    (tmp_path / "other.json").write_text("{}")
+    done = run_alone(tmp_path, "other.json", "good.json", "missing.json")
+    assert done.returncode == 2
+    assert "good.json: valid" in done.stdout
+    assert 'other.json: wanted a JSON object with "format": "detent-certificate"' in done.stderr
+    assert "missing.json: there is no such file." in done.stderr
+    assert run_alone(tmp_path).returncode == 2
+    assert run_alone(tmp_path, "--what", "good.json").returncode == 2
+
+
+def test_check_alone_imports_only_the_standard_library_and_numpy(tmp_path: Path) -> None:
+    """Also what it imports in turn: nothing of detent is loaded."""
+    Certificate(certificate("S3")).write(tmp_path / "good.json")
+    program = (
+        "import sys, runpy; sys.argv = ['check.py', 'good.json']\n"
+        "try: runpy.run_path('check.py', run_name='__main__')\n"
+        "except SystemExit as done: assert done.code == 0\n"
+        "loaded = {name.partition('.')[0] for name in sys.modules}\n"
+        "sys.exit(','.join(loaded & {'detent', 'torch', 'typer', 'rich', 'matplotlib'}) or 0)"
+    )
+    run_alone(tmp_path, "good.json")
+    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_check_alone_accepts_the_kept_certificates(tmp_path: Path) -> None:
+    """Certificates of format version 1 that are kept in results/ stay valid."""
+    kept = sorted((Path(__file__).parents[2] / "results" / "certificates").glob("*.json"))
+    assert len(kept) == 11
+    done = run_alone(tmp_path, "--json", *map(str, kept))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [row["valid"] for row in json.loads(done.stdout)] == [True] * 11
+
+
+def test_detent_check_loads_no_automata(tmp_path: Path) -> None:
+    Certificate(certificate("S3")).write(tmp_path / "good.json")
+    program = (
+        "import sys; from detent.cli._app import run; code = run(['check', sys.argv[1]])\n"
+        "loaded = {'.'.join(m.split('.')[:2]) for m in sys.modules if m.startswith('detent.')}\n"
+        "heavy = loaded & {'detent.automata', 'detent.runtime', 'detent.tasks', 'detent.extract', 'detent.nn'}\n"
+        "sys.exit(code or ','.join(heavy) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "good.json")], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from detent.extract.rounding import Assumptions, bounds
+from detent.formats import NETWORK_FORMATS
 from detent.ops import interface as backends
 from tests.conftest import backends_under_test
 from tests.extract.rounding.adversary import Adversary, worst
@@ -20,7 +21,6 @@ from tests.extract.rounding.examples import build, flat, rows_of
 from tests.extract.rounding.machines import MOMENTS, ORDERS, Machine, Network
 from tests.extract.rounding.real import Real
 
-FORMATS = ("float32", "float16", "bfloat16")
 TOKENS = np.arange(3)
 
 
@@ -59,7 +59,7 @@ def machines(format, seed, **settings):
 
 
 @pytest.mark.parametrize("width", [8, 13])
-def test_theta_is_the_real_network(width):
+def test_bounds_theta_is_the_real_network(width):
     _, _, real = known(width)
     theta, errors, labels, label_errors = bounded(width, "float64")
     assert (np.abs(theta - real[0]) <= errors).all()
@@ -67,9 +67,9 @@ def test_theta_is_the_real_network(width):
     assert max(errors.max(), label_errors.max()) < 1e-10
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", NETWORK_FORMATS)
 @pytest.mark.parametrize("width", [8, 13])
-def test_no_machine_leaves_the_bound(format, width):
+def test_bounds_cover_every_machine(format, width):
     model, rows, _ = known(width)
     shares = [
         used_up(Network(model, machine).one_layer(TOKENS, rows), width, format) for machine in machines(format, seed=0)
@@ -80,7 +80,7 @@ def test_no_machine_leaves_the_bound(format, width):
 
 
 @pytest.mark.parametrize("format", ["float16", "bfloat16"])
-def test_no_machine_with_nothing_but_the_format_leaves_its_bound(format):
+def test_bounds_cover_machines_with_nothing_but_the_format(format):
     model, rows, _ = known(8)
     assumed = Assumptions(inside="same")
     theta, errors, _, _ = bounded(8, format, assumed)
@@ -124,9 +124,9 @@ def reordered(model, generator):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", NETWORK_FORMATS)
 @pytest.mark.parametrize("backend", backends_under_test())
-def test_torch_does_not_leave_the_bound_in_any_order(format, backend, generator):
+def test_bounds_cover_torch_in_any_order(format, backend, generator):
     model, rows, real = known(13)
     model = deepcopy(model)
     model.layers[0].block.backend = backend
@@ -137,8 +137,8 @@ def test_torch_does_not_leave_the_bound_in_any_order(format, backend, generator)
         assert np.max(used_up(computed, 13, format)) <= 1
 
 
-@pytest.mark.parametrize("format", FORMATS)
-def test_the_worst_machine_comes_close_but_does_not_leave_the_bound(format):
+@pytest.mark.parametrize("format", NETWORK_FORMATS)
+def test_bounds_are_within_a_factor_of_the_worst_machine(format):
     model, rows, _ = known(13)
     _, errors, _, label_errors = bounded(13, format)
     assumed = bounds(model, format).assumptions
@@ -156,7 +156,7 @@ def test_the_worst_machine_comes_close_but_does_not_leave_the_bound(format):
         assert max(behind) < 100
 
 
-def test_a_bound_that_is_shrunk_is_left():
+def test_bounds_that_are_shrunk_are_exceeded():
     """The guards above bark: a hundredth of the bound is too little for some order, a twentieth for the worst."""
     model, rows, _ = known(8)
     shares = [used_up(Network(model, m).one_layer(TOKENS, rows), 8, "float32")[0] for m in machines("float32", seed=0)]
@@ -168,8 +168,8 @@ def test_a_bound_that_is_shrunk_is_left():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("format", FORMATS)
-def test_at_full_width(format):
+@pytest.mark.parametrize("format", NETWORK_FORMATS)
+def test_bounds_at_full_width(format):
     """No oracle of fifty digits here; theta, which was held to it above, takes its place."""
     model = build(128, ((5, 3),), symbols=3, labels=40)
     rows, found = rows_of(model, 8), bounds(model, format)

@@ -1,4 +1,4 @@
-"""Number formats, and what is assumed of a machine that computes in them.
+"""What is assumed of a machine that computes in a number format, and the errors that follow.
 
 A rounding to a format changes a number by at most a factor 1 + d with |d| <= unit, and by at most `tiny` when it
 underflows. An error of one ulp (unit in the last place) is a relative error of at most two units.
@@ -9,39 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from detent.errors import InvalidConfig, unknown
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Format:
-    """A floating-point format."""
-
-    name: str
-    unit: float
-    """Largest relative error of a rounding to nearest, u."""
-    tiny: float
-    """Largest absolute error where numbers are too small for that; numbers below the normal range may be flushed to 0,
-    except in float16, whose normal range is short and whose subnormal numbers are kept."""
-    largest: float
-
+from detent.formats import FORMATS, Format
 
 REAL = Format(name="real", unit=0.0, tiny=0.0, largest=float("inf"))
-FORMATS = {
-    "float64": Format(name="float64", unit=2.0**-53, tiny=2.0**-1022, largest=(2.0 - 2.0**-52) * 2.0**1023),
-    "float32": Format(name="float32", unit=2.0**-24, tiny=2.0**-126, largest=2.0**128 - 2.0**104),
-    "float16": Format(name="float16", unit=2.0**-11, tiny=2.0**-24, largest=65504.0),
-    "bfloat16": Format(name="bfloat16", unit=2.0**-8, tiny=2.0**-126, largest=2.0**128 - 2.0**120),
-}
-"""By name, the finest first."""
 INSIDE = ("float32", "same")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Assumptions:
-    """How well a machine computes; everything that a bound takes for granted. Errors are in ulps."""
+    """The accuracy of a machine's operations: everything that a bound relies on. Errors are in ulps."""
 
     basic: float = 0.5
-    """Of a sum, a difference, a product, a fused multiply-add. 0.5 is rounding to nearest; 1 allows either neighbour,
-    and so covers matrix units that cut off what does not fit."""
+    """Of a sum, a difference, a product, a fused multiply-add. 0.5 is rounding to nearest; 1 allows either neighbor,
+    and so covers matrix units that truncate."""
     divide: float = 2.0
     """Of a division."""
     root: float = 4.0
@@ -62,10 +42,10 @@ class Assumptions:
         if not 4.0 <= self.variance < 1e6:
             raise InvalidConfig(f"variance is a factor of at least 4; got {self.variance}.")
         if self.inside not in INSIDE:
-            raise unknown("way to compute the inside of an operation", self.inside, INSIDE)
+            raise unknown("inner format", self.inside, INSIDE)
 
     def sentences(self, format: str) -> tuple[str, ...]:
-        """What a machine has to keep to, for a certificate."""
+        """The assumptions as sentences, for a certificate."""
         inner = self.arithmetic(format).inner
         return (
             f"parameters are rounded to {format}, to nearest with ties to even, before anything is computed",
@@ -81,7 +61,7 @@ class Assumptions:
         )
 
     def arithmetic(self, format: str) -> Arithmetic:
-        """The arithmetic of a machine that keeps to this, in a format."""
+        """The arithmetic of a machine that satisfies the assumptions, in a format."""
         if format not in FORMATS:
             raise unknown("format", format, FORMATS)
         store = FORMATS[format]
@@ -95,12 +75,12 @@ ASSUMED = {
     "float16": Assumptions(basic=1.0),
     "bfloat16": Assumptions(basic=1.0),
 }
-"""What is assumed unless something else is said."""
+"""The default assumptions for every format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """What an operation may be off by: computed inside in one format, its result stored in another."""
+    """Error bounds of operations that are computed in an inner format and stored in another."""
 
     store: Format
     inner: Format

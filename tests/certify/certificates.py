@@ -1,36 +1,27 @@
-"""Small certificates of every kind, made from stacks that were thought up by hand."""
+"""Small certificates of every kind, of machines that were built by hand."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from detent.automata import symmetric, tomita
-from detent.certify import Certificate, Question, Verdict, certify
-from detent.extract import Extracted
+from detent.certify import Certificate, QuestionMachine, Verdict, certify
+from detent.extract import Extracted, RoundingErrors
 from tests.extract.building import side_by_side
 from tests.extract.groups import S3, images_of, is_odd
 from tests.extract.stories import stories
 
 
-@dataclass
-class Off:
-    """Errors, the same everywhere."""
-
-    columns: list[np.ndarray]
-    labels: np.ndarray
-    answers: np.ndarray | None
-    assumes: tuple[str, ...] = ("arithmetic is what it is",)
-
-    @classmethod
-    def by(cls, error: float, found: Extracted) -> Off:
-        answers = None if found.answers is None else np.full(found.answers.shape, error)
-        return cls(
-            [np.full(layer.tables.shape, error) for layer in found.layers], np.full(found.labels.shape, error), answers
-        )
+def constant_errors(error: float, extracted: Extracted) -> RoundingErrors:
+    """Rounding errors that are the same everywhere."""
+    answers = None if extracted.answer_ids is None else np.full(extracted.answer_ids.shape, error)
+    return RoundingErrors(
+        format="any", columns=tuple(np.full(layer.tables.shape, error) for layer in extracted.layers),
+        labels=np.full(extracted.label_ids.shape, error), answers=answers, assumes=("arithmetic is what it is",),
+    )  # fmt: skip
 
 
 def s3() -> tuple[Extracted, Verdict]:
@@ -58,7 +49,7 @@ def story(people: int = 2) -> tuple[Extracted, Verdict]:
     told, cascade = stories(people)
     found = cascade.read(symbols=told.machine.symbols, grammar=told.grammar)
     assert told.question is not None
-    question = Question.at_the_end(told.question, told.machine, told.grammar)
+    question = QuestionMachine.at_end(told.question, told.machine, told.grammar)
     return found, certify(found, told.machine, question=question)
 
 
@@ -69,7 +60,11 @@ MAKERS = {"S3": s3, "Tomita4": tomita4, "TSO2": story}
 def _made(name: str) -> Certificate:
     found, verdict = MAKERS[name]()
     # margins are 4 everywhere
-    rounding = {"float32": Off.by(1e-5, found), "bfloat16": Off.by(2.0, found), "float16": Off.by(1.9, found)}
+    rounding = {
+        "float32": constant_errors(1e-5, found),
+        "bfloat16": constant_errors(2.0, found),
+        "float16": constant_errors(1.9, found),
+    }
     return Certificate.of(found, verdict, name=name, rounding=rounding)
 
 

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from detent.errors import InvalidConfig, UnknownName
-from detent.extract.rounding import ASSUMED, FORMATS, Assumptions
-from detent.extract.rounding.formats import EXACT
+from detent.extract.rounding import ASSUMED, Assumptions
+from detent.extract.rounding.arithmetic import EXACT
+from detent.formats import FORMATS
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -17,7 +18,7 @@ def test_formats_are_those_of_torch(name):
     assert format.tiny == (2.0**-24 if name == "float16" else known.tiny)
 
 
-def test_the_finest_comes_first():
+def test_formats_are_ordered_from_fine_to_coarse():
     units = [format.unit for format in FORMATS.values()]
     assert units == sorted(units)
     assert ASSUMED.keys() == FORMATS.keys()
@@ -33,12 +34,12 @@ def test_the_finest_comes_first():
         ("float16", "same", "float16", 0.0),
     ],
 )
-def test_what_is_computed_inside(format, inside, inner, unit):
+def test_arithmetic_has_an_inner_format(format, inside, inner, unit):
     arithmetic = Assumptions(inside=inside).arithmetic(format)
     assert (arithmetic.inner.name, arithmetic.unit) == (inner, unit)
 
 
-def test_sums_too_long_for_the_accumulator_are_lost():
+def test_gamma_is_infinite_for_sums_too_long_for_the_accumulator():
     same = Assumptions(inside="same").arithmetic("bfloat16")
     assert same.gamma(255) < float("inf")
     assert same.gamma(256) == float("inf")
@@ -60,19 +61,19 @@ def test_gamma_covers_a_chain_of_roundings():
         ({"variance": 1.0}, "variance is a factor of at least 4; got 1.0"),
     ],
 )
-def test_impossible_assumptions_are_refused(settings, sentence):
+def test_assumptions_that_are_impossible_are_refused(settings, sentence):
     with pytest.raises(InvalidConfig, match=sentence):
         Assumptions(**settings)
 
 
-def test_unknown_names_are_refused():
+def test_assumptions_with_unknown_names_are_refused():
     with pytest.raises(UnknownName, match=r"unknown format 'float8'. Did you mean"):
         Assumptions().arithmetic("float8")
-    with pytest.raises(UnknownName, match=r"inside of an operation 'float23'. Did you mean 'float32'"):
+    with pytest.raises(UnknownName, match=r"unknown inner format 'float23'. Did you mean 'float32'"):
         Assumptions(inside="float23")
 
 
-def test_a_certificate_can_say_what_was_assumed():
+def test_assumptions_as_sentences():
     said = " / ".join(Assumptions(exp=16.0, basic=1.0).sentences("bfloat16"))
     for part in ("rounded to bfloat16", "1 ulp of float32", "exponential by 16", "4 gamma(m + 3)", "1.18e-38"):
         assert part in said

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from detent.automata import Moore, symmetric
-from detent.certify import Question, certify
+from detent.certify import QuestionMachine, certify
 from detent.errors import InvalidInput, InvalidMachine
 from detent.tasks import task
-from tests.certify.making import s3, story
+from tests.certify.certificates import s3, story
 
 
-def question(people: int) -> Question:
+def question(people: int) -> QuestionMachine:
     told = task(f"TSO{people}")
     assert told.question is not None
-    return Question.at_the_end(told.question, told.machine, told.grammar, ("alice", "bob", "charlie")[:people])
+    return QuestionMachine.at_end(told.question, told.machine, told.grammar, ("alice", "bob", "charlie")[:people])
 
 
-def test_the_question_of_a_story_is_its_last_item() -> None:
+def test_question_machine_asks_at_the_end_of_a_story() -> None:
     told, asked = task("TSO3"), question(3)
     rng = np.random.default_rng(4)
     batch = told.sample(50, 40, rng)
@@ -30,55 +30,57 @@ def test_the_question_of_a_story_is_its_last_item() -> None:
             found.append(int(asked.asked[symbol, z]))
             z = int(asked.tables[symbol, z])
         assert found == [-1] * 39 + [item]
-        assert asked.right[state, item] == answer
+        assert asked.correct[state, item] == answer
 
 
-def test_stories_are_answered() -> None:
+def test_certify_stories_with_answers() -> None:
     found, verdict = story(3)
     assert verdict
     assert (verdict.task_states, verdict.configurations) == (44, 406)
     assert found.named.n_states == 44 + 1
-    assert "certified on every word of the grammar, at every length" in verdict.explain()
+    assert (
+        "certified: the output after every word of the grammar of any length equals the target's" in verdict.explain()
+    )
 
 
-def test_a_wrong_answer_is_found_with_a_shortest_story() -> None:
+def test_certify_finds_a_wrong_answer_with_a_shortest_story() -> None:
     told, (found, _) = task("TSO2"), story()
     asked_at = np.flatnonzero([symbol == "?" for symbol in found.symbols])[0]
-    finals = np.unique(found.finals[asked_at][found.finals[asked_at] >= 0])
+    finals = np.unique(found.readout_ids[asked_at][found.readout_ids[asked_at] >= 0])
     for final in finals:
-        answers = found.answers.copy()
+        answers = found.answer_ids.copy()
         answers[final] = 1 - answers[final]
-        wrong = certify(replace(found, answers=answers), told.machine, question=question(2))
+        wrong = certify(replace(found, answer_ids=answers), told.machine, question=question(2))
         assert wrong.failure.kind == "answer"
-        assert {wrong.failure.said, wrong.failure.wanted} == {"alice", "bob"}
+        assert {wrong.failure.output, wrong.failure.wanted} == {"alice", "bob"}
         word = wrong.failure.word
         assert len(word) in (15, 20)
         assert word[-1] == "?"
         state = told.machine.run(list(word))
         asked = told.question.query(told.machine.encode(list(word))[None, -2:])
         assert ("alice", "bob")[int(told.question.answer(asked, np.array([state]))[0])] == wrong.failure.wanted
-        assert "the answer given is" in wrong.explain()
+        assert "the correct answer is" in wrong.explain()
 
 
-def test_a_wrong_state_in_a_story_is_found() -> None:
+def test_certify_finds_a_wrong_state_in_a_story() -> None:
     told, (found, _) = task("TSO2"), story()
-    labels = found.labels.copy()
+    labels = found.label_ids.copy()
     labels[-1] = (labels[-1] + 1) % 12
-    wrong = certify(replace(found, labels=labels), told.machine, question=question(2))
+    wrong = certify(replace(found, label_ids=labels), told.machine, question=question(2))
     assert wrong.failure.kind == "read-out"
     assert told.grammar.outputs[told.grammar.readout[told.grammar.run(list(wrong.failure.word))]] != "refused"
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_question_machine_that_does_not_fit_is_refused() -> None:
     found, _ = s3()
-    with pytest.raises(InvalidMachine, match="the target asks questions, and the machine gives no answers"):
+    with pytest.raises(InvalidMachine, match="the task asks for answers, but the machine gives none"):
         certify(found, symmetric(3), question=question(2))
     story_found, _ = story()
-    with pytest.raises(InvalidInput, match="a question about 11 symbols and 12 states was wanted; got tables of shape"):
+    with pytest.raises(InvalidInput, match="wanted a question for 11 symbols and 12 states; got tables of shape"):
         certify(story_found, task("TSO2").machine, question=question(3))
     crooked = replace(question(2), asked=np.full((11, 3), 5))
-    with pytest.raises(InvalidInput, match="a question asks for something, or goes to a state, that it does not have"):
+    with pytest.raises(InvalidInput, match="the question asks for something, or moves to a state, that it does not"):
         certify(story_found, task("TSO2").machine, question=crooked)
     endless = Moore(symbols=("a",), tables=[[0]], outputs=("begun",), readout=[0])
     with pytest.raises(InvalidMachine, match="no word of this grammar is complete, so nothing is ever asked"):
-        Question.at_the_end(task("TSO2").question, endless, endless)
+        QuestionMachine.at_end(task("TSO2").question, endless, endless)

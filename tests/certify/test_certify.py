@@ -37,21 +37,21 @@ def goes_wrong(verdict: Verdict, machine: Mealy, target: Moore) -> bool:
     failure = verdict.failure
     said = [machine.outputs[i] for i in machine.output_ids(list(failure.word))]
     wanted = [target.states[q] for q in target.trajectory(list(failure.word))]
-    return said[:-1] == wanted[:-1] and (said[-1], wanted[-1]) == (failure.said, failure.wanted)
+    return said[:-1] == wanted[:-1] and (said[-1], wanted[-1]) == (failure.output, failure.wanted)
 
 
 @pytest.mark.parametrize("target", [cyclic(2), cyclic(7), symmetric(4), flip_flop(), tomita(5)])
-def test_the_target_itself(target: Moore) -> None:
+def test_certify_accepts_the_target_itself(target: Moore) -> None:
     verdict = certify(saying_states(target), target)
     assert verdict
     assert verdict.bijection
     assert (verdict.configurations, verdict.task_states) == (target.n_states, target.n_states)
-    assert verdict.explain().startswith(f"certified on every word, at every length: they lead to {target.n_states} ")
-    assert f"each of {target.n_states} states of the target has one of them" in verdict.explain()
+    assert verdict.explain().startswith("certified: the output after every word of any length equals the target's; ")
+    assert f"each of {target.n_states} target states has one configuration" in verdict.explain()
 
 
 @pytest.mark.parametrize("target", [symmetric(3), flip_flop(), cyclic(5), tomita(7)])
-def test_one_wrong_label_anywhere_is_a_read_out_error(target: Moore) -> None:
+def test_certify_finds_one_wrong_label_as_a_read_out_error(target: Moore) -> None:
     rng = np.random.default_rng(7)
     for a, q in product(range(target.n_symbols), range(target.n_states)):
         readout = target.tables.copy()
@@ -63,11 +63,11 @@ def test_one_wrong_label_anywhere_is_a_read_out_error(target: Moore) -> None:
         assert len(verdict.failure.word) == shortest_wrong(machine, target, 5)
         assert verdict.failure.word[-1] == target.symbols[a]
         assert goes_wrong(verdict, machine, target)
-        assert "a read-out error, for the configuration it is in belongs to that state" in verdict.explain()
+        assert "a read-out error: the configuration belongs to this one state of the target" in verdict.explain()
 
 
 @pytest.mark.parametrize("target", [symmetric(3), flip_flop(), cyclic(5), tomita(7)])
-def test_one_wrong_transition_anywhere_is_a_conflict(target: Moore) -> None:
+def test_certify_finds_one_wrong_transition_as_a_conflict(target: Moore) -> None:
     rng = np.random.default_rng(8)
     for a, q in product(range(target.n_symbols), range(target.n_states)):
         tables = target.tables.copy()
@@ -85,10 +85,10 @@ def test_one_wrong_transition_anywhere_is_a_conflict(target: Moore) -> None:
             other = target.run(list(failure.other_word))
             assert machine.run(list(failure.other_word)) == machine.run(list(failure.word))
             assert target.states[other] == failure.other_state != failure.wanted
-            assert "a conflict, for " in verdict.explain()
+            assert "a conflict: " in verdict.explain()
 
 
-def test_random_machines_are_refused_with_a_shortest_word() -> None:
+def test_certify_refuses_random_machines_with_a_shortest_word() -> None:
     rng = np.random.default_rng(9)
     kinds = set()
     for _ in range(300):
@@ -114,7 +114,7 @@ def random_tables(rng: np.random.Generator, n: int) -> Moore:
     )
 
 
-def test_several_configurations_for_a_state_are_redundancy() -> None:
+def test_certify_accepts_several_configurations_for_a_state() -> None:
     target = cyclic(3)
     twice = saying_states(cyclic(6), symbols=target.symbols, tables=cyclic(6).tables[:3], outputs=target.states,
                           readout=cyclic(6).tables[:3] % 3)  # fmt: skip
@@ -122,20 +122,20 @@ def test_several_configurations_for_a_state_are_redundancy() -> None:
     assert verdict
     assert not verdict.bijection
     assert (verdict.configurations, verdict.task_states, len(verdict.matching)) == (6, 3, 6)
-    assert "they stand for 3 states of the target, with redundancy" in verdict.explain()
+    assert "they represent 3 target states, some of them by several configurations" in verdict.explain()
 
 
-def test_one_configuration_may_stand_for_states_that_go_on_alike() -> None:
+def test_certify_accepts_one_configuration_for_equivalent_states() -> None:
     """The state is the last letter: a model that repeats what it reads needs no memory at all."""
     target = Moore.of(Moore(symbols=("a", "b"), tables=[[1] * 3, [2] * 3], outputs=("?",), readout=[0] * 3))
     echo = Mealy(symbols=("a", "b"), tables=[[0], [0]], outputs=target.states, readout=[[1], [2]])
     verdict = certify(echo, target)
     assert verdict
     assert (verdict.configurations, verdict.task_states, len(verdict.matching)) == (1, 3, 3)
-    assert "some for several, which go on alike whatever is read" in verdict.explain()
+    assert "they represent 3 target states, some configurations several equivalent ones" in verdict.explain()
 
 
-def test_outputs_compare_behaviour() -> None:
+def test_certify_outputs_compares_behavior() -> None:
     target = tomita(4)
     model = minimize(Mealy(symbols=target.symbols, tables=target.tables, outputs=target.outputs,
                            readout=target.readout[target.tables]))  # fmt: skip
@@ -155,7 +155,7 @@ def test_outputs_compare_behaviour() -> None:
     assert certify(model, padded, labels="outputs").bijection
 
 
-def test_a_rare_transition_in_a_large_machine() -> None:
+def test_certify_finds_a_rare_transition_in_a_large_machine() -> None:
     """One wrong move in a counter of 2000, where only a word of 2000 symbols gets to: the walk finds it."""
     n = 2000
     ticks = Moore.of(Moore(symbols=("tick",), tables=(np.arange(n)[None] + 1) % n, outputs=("?",), readout=[0] * n))
@@ -170,28 +170,30 @@ def test_a_rare_transition_in_a_large_machine() -> None:
     assert "(2001 symbols)" in verdict.explain()
 
 
-def test_names_are_matched() -> None:
+def test_certify_matches_names() -> None:
     target = symmetric(3)
     machine = saying_states(target)
     turned = replace(machine, outputs=machine.outputs[::-1], readout=5 - machine.readout.astype(int))
     assert certify(turned, target)
     assert certify(replace(machine, outputs=tuple("012345"), symbols=("0", "1")), target)
     with pytest.raises(
-        InvalidMachine, match=r"the machine reads 'x', 'y' and the target '\(0 1\)', '\(1 2\)'; both read"
+        InvalidMachine, match=r"the machine reads 'x', 'y' and the target '\(0 1\)', '\(1 2\)'; they must read"
     ):
         certify(replace(machine, symbols=("x", "y")), target)
-    with pytest.raises(InvalidMachine, match=r"the machine says 'a', 'b', 'c', 'd', ... \(6\), and the states of the"):
+    with pytest.raises(
+        InvalidMachine, match=r"the labels of the machine are 'a', 'b', 'c', 'd', ... \(6\), and the states of the"
+    ):
         certify(replace(machine, outputs=tuple("abcdef")), target)
-    with pytest.raises(InvalidMachine, match="give the labels those names when extracting, or compare with"):
+    with pytest.raises(InvalidMachine, match=r"pass these names to .*, or compare with"):
         certify(saying_states(tomita(4)), tomita(4), labels="outputs")
-    with pytest.raises(InvalidInput, match="labels are the target's 'states' or its 'outputs'; got 'letters'"):
+    with pytest.raises(InvalidInput, match="labels must be 'states' or 'outputs' of the target; got 'letters'"):
         certify(machine, target, labels="letters")
 
 
-def test_the_walk_gives_up_rather_than_filling_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["detent.certify.certify"], "EXTRA", 3)
+def test_certify_stops_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["detent.certify.certify"], "MAX_EXTRA_PAIRS", 3)
     names = tuple(map(str, range(9)))
     target = Moore.of(Moore(symbols=names, tables=[[q] * 9 for q in range(9)], outputs=("?",), readout=[0] * 9))
     echo = Mealy(symbols=names, tables=[[0]] * 9, outputs=names, readout=[[q] for q in range(9)])
-    with pytest.raises(BudgetExceeded, match="more than 3 times a configuration stands for a further state"):
+    with pytest.raises(BudgetExceeded, match="configurations represent more than 3 further states of the target"):
         certify(echo, target)

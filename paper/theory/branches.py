@@ -1,14 +1,14 @@
-"""On which branch an affine recurrence lies, and what it can then keep track of.
+"""The branch of an affine recurrence, by its joint spectral radius, and what it can then track.
 
     A  matrices of a finite family     d  their size     k  length of words
 
-The spectral radii of all words tell it. If one is at least one, no bounded region is held: R2 fails, and nothing is
-realised. If all are below one, what is old is forgotten: R3 fails, unless the automaton is definite. One matrix has a
-spectral radius. For a family, the joint spectral radius lies for every k between
+If some word has spectral radius one or more, no bounded region is invariant: R2 fails, and no automaton is realized. If
+all are below one, old inputs are forgotten: R3 fails, unless the automaton is definite. The joint spectral radius of a
+family lies for every k between
 
     max over words of length k of rho(A_w)^(1/k)    and    max over words of length k of ||A_w||^(1/k)
 
-and long words close in on it from both sides; no program decides every case.
+and long words approach it from both sides; no algorithm decides every case.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from detent.errors import InvalidInput
 
 Name = Literal["contracting", "isometric", "neutral", "expanding", "undecided"]
 ROUNDING = 1e-12
-"""How far from one a modulus of one may be computed, in float64."""
+"""Error of a computed modulus of one, in float64."""
 SINGLE = 1e-6
-"""The same for the steps of a layer, whose coefficients are rounded to float32."""
+"""The same for the steps of a layer, in float32."""
 WORDS = 5000
-"""Words of the greatest length looked at, unless told otherwise."""
+"""Words of the greatest length, by default."""
 NUMBERS = 1 << 23
-"""Of all their matrices together, at most."""
+"""The most entries of all their matrices together."""
 
 ALLOWS: dict[Name, str] = {
-    "contracting": "every word forgets: at most definite automata at every length, others up to O(log 1/eta) steps",
-    "isometric": "nothing is forgotten, errors neither: nothing at every length, automata up to O(1/eta) steps",
-    "neutral": "some word does not forget its errors: nothing at every length",
-    "expanding": "some word magnifies its errors: nothing at every length",
-    "undecided": "the words looked at do not tell; take longer ones",
+    "contracting": "every word contracts: at most definite automata at every length, others up to O(log 1/eta) steps",
+    "isometric": "neither states nor errors are forgotten: no automaton at every length, others up to O(1/eta) steps",
+    "neutral": "some word does not contract errors: no automaton at every length",
+    "expanding": "some word magnifies errors: no automaton at every length",
+    "undecided": "the words up to this length do not decide it; use longer ones",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Branch:
-    """A branch with what it was read from."""
+    """A branch and the numbers that decide it."""
 
     name: Name
     radii: NDArray[np.float64]
@@ -70,7 +70,7 @@ def branch(steps: Any, inputs: Any = None, *, words: int = WORDS, rounding: floa
     """
     if hasattr(steps, "transitions"):
         if inputs is None:
-            raise InvalidInput("the steps of a layer depend on its input: give some rows of its width as inputs.")
+            raise InvalidInput("the steps of a layer depend on its input: pass some rows of its width as inputs.")
         return branch(_matrices(steps, inputs), words=words, rounding=SINGLE if rounding is None else rounding)
     family = np.asarray(steps)
     family = family[None] if family.ndim == 2 else family
@@ -99,17 +99,17 @@ def bracket(
     words = min(words, NUMBERS // family[0].size)
     composites = family
     best: tuple[int, ...] = (0,)
-    spelt: list[tuple[int, ...]] = [(a,) for a in range(A)]
+    words_so_far: list[tuple[int, ...]] = [(a,) for a in range(A)]
     for k in range(1, 65):
         radii = spectral_radii(composites) ** (1 / k)
         if radii.max() > low:
-            low, best = float(radii.max()), spelt[int(radii.argmax())]
+            low, best = float(radii.max()), words_so_far[int(radii.argmax())]
         for order in (1, 2, np.inf):
             high = min(high, float(np.linalg.norm(composites, order, axis=(1, 2)).max()) ** (1 / k))
         if len(composites) * A > words or high - low <= closed:
             break
         composites = np.einsum("aij,wjk->waik", family, composites).reshape(-1, *family.shape[1:])
-        spelt = [(*word, a) for word in spelt for a in range(A)]
+        words_so_far = [(*word, a) for word in words_so_far for a in range(A)]
     return low, max(low, high), best
 
 
@@ -123,7 +123,7 @@ def _name(family: NDArray[Any], low: float, high: float, slack: float) -> Name:
 
 
 def _matrices(layer: Any, inputs: Any) -> NDArray[Any]:
-    """The matrices of the steps that a layer takes on these inputs; most layers say only what is on the diagonal."""
+    """The matrices of the steps that a layer takes on these inputs; most layers return only the diagonal."""
     from detent.nn import PDSSM
 
     values = layer.transitions(inputs).detach().cpu().numpy()

@@ -1,12 +1,12 @@
-"""How many disjoint sets a map holds under perturbation: its robust capacity, counted on a grid.
+"""How many disjoint sets are invariant under a map with perturbations: its robust capacity, counted on a grid.
 
-    eta  largest push
+    eta  largest perturbation
 
-A map holds a bounded set when one step and one push of at most eta leave no point outside it. Cut a region into boxes
-and draw an arrow from a box to every box that its image, pushed, can touch, and to "outside" where it can leave. A
-union of boxes without arrows to other boxes is held, for certain, because images are enclosed and not sampled. The
-smallest such unions are the strongly connected components without a way out, they are disjoint, and every other held
-union contains one: so their number is the capacity at this resolution, and a lower bound of the true one.
+A bounded set is invariant if one step and one perturbation of at most eta keep every point inside. Divide a region
+into boxes, with an edge from a box to every box that its perturbed image can touch, and to "outside" where it can leave
+the region. A union of boxes without outgoing edges is invariant, since images are enclosed and not sampled. The minimal
+unions are the attracting components of this graph; they are disjoint, and every invariant union contains one. So their
+number is the capacity at this resolution, and a lower bound of the true capacity.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ BoxMap = Callable[[Floats, Floats], tuple[Floats, Floats]]
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
-    """Disjoint sets that a map holds, as unions of boxes."""
+class InvariantSets:
+    """Disjoint invariant sets, as unions of boxes."""
 
     sets: tuple[tuple[Floats, Floats], ...]
     """For each, lower and upper corners of its boxes."""
@@ -36,39 +36,43 @@ class Held:
 
     @property
     def bits(self) -> float:
-        """The robust capacity; minus infinity when nothing is held."""
+        """The robust capacity; minus infinity if there is no invariant set."""
         return log2(len(self.sets)) if self.sets else float("-inf")
 
 
-def held_sets(step: BoxMap, lower: Sequence[float], upper: Sequence[float], eta: float, *, boxes: int = 200) -> Held:
-    """The smallest sets that the map holds in a region, on a grid with so many boxes along every coordinate.
+def invariant_sets(
+    step: BoxMap, lower: Sequence[float], upper: Sequence[float], eta: float, *, boxes: int = 200
+) -> InvariantSets:
+    """The minimal invariant sets of a map in a region, on a grid with this many boxes along every coordinate.
 
-    >>> len(held_sets(monotone(np.tanh, 3.0), [-2], [2], eta=0.1))
+    >>> len(invariant_sets(monotone(np.tanh, 3.0), [-2], [2], eta=0.1))
     2
     """
     import networkx as nx
 
     low, high = np.asarray(lower, float), np.asarray(upper, float)
     if low.shape != high.shape or low.ndim != 1 or (low >= high).any():
-        raise InvalidConfig(f"a region has a lower and an upper corner; got {low.tolist()} and {high.tolist()}.")
+        raise InvalidConfig(
+            f"the lower corner of a region must be below the upper; got {low.tolist()} and {high.tolist()}."
+        )
     d, width = len(low), (high - low) / boxes
     places = np.stack(np.meshgrid(*[np.arange(boxes)] * d, indexing="ij"), axis=-1).reshape(-1, d)
     begin, end = low + places * width, low + (places + 1) * width
     image_low, image_high = step(begin, end)
     first = np.floor((image_low - eta - low) / width).astype(int)
     last = np.ceil((image_high + eta - low) / width).astype(int) - 1
-    arrows = nx.DiGraph()
-    arrows.add_nodes_from(range(len(places)))
+    edges = nx.DiGraph()
+    edges.add_nodes_from(range(len(places)))
     outside = -1
     strides = boxes ** np.arange(d - 1, -1, -1)
     for box, (one, other) in enumerate(zip(first, last, strict=True)):
         if (one < 0).any() or (other >= boxes).any():
-            arrows.add_edge(box, outside)
+            edges.add_edge(box, outside)
             continue
-        touched = np.stack(np.meshgrid(*map(np.arange, one, other + 1), indexing="ij"), axis=-1).reshape(-1, d)
-        arrows.add_edges_from((box, int(place)) for place in touched @ strides)
-    found = [part for part in nx.attracting_components(arrows) if outside not in part]
-    return Held(tuple((begin[sorted(part)], end[sorted(part)]) for part in sorted(found, key=min)))
+        possible_indices = np.stack(np.meshgrid(*map(np.arange, one, other + 1), indexing="ij"), axis=-1).reshape(-1, d)
+        edges.add_edges_from((box, int(place)) for place in possible_indices @ strides)
+    components = [part for part in nx.attracting_components(edges) if outside not in part]
+    return InvariantSets(tuple((begin[sorted(part)], end[sorted(part)]) for part in sorted(components, key=min)))
 
 
 def monotone(function: Callable[[Floats], Floats], gain: float = 1.0) -> BoxMap:

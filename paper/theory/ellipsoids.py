@@ -1,14 +1,14 @@
-"""An affine map holds a bounded region exactly when its spectral radius is below one: an ellipsoid, and here it is.
+"""The invariant ellipsoid of an affine map: a bounded invariant region exists exactly if rho(A) < 1.
 
     d  numbers of a hidden state
 
 Q = I + A^T Q A has a solution exactly when rho(A) < 1. The ellipsoid (u - h)^T Q (u - h) <= s^2 around the fixed point
-h then shrinks by kappa = sqrt(1 - 1 / lambda_max(Q)) in its own norm, in which a push of eta is no longer than
-eta sqrt(lambda_max(Q)), so s = eta sqrt(lambda_max(Q)) / (1 - kappa) is enough. Boxes would not do: the box around the
+h then shrinks by kappa = sqrt(1 - 1 / lambda_max(Q)) in its own norm, in which a perturbation of eta is no longer than
+eta sqrt(lambda_max(Q)), so s = eta sqrt(lambda_max(Q)) / (1 - kappa) suffices. Boxes do not: the box around the
 image of a box grows by |A|, whose spectral radius may be above one where that of A is below.
 
-Ellipsoids are computed in float64: what they are said to hold, they hold with a relative slack of 10^-9 to spare. What
-they are not said to hold may still be held, when centers are apart: the bound adds up what need not happen at once.
+Ellipsoids are computed in float64, with a relative slack of 10^-9, so a positive answer is certain. A negative one is
+not: the bound adds worst cases that need not occur together.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from numpy.typing import ArrayLike, NDArray
 from detent._types import Bools
 from detent.errors import InvalidInput
 from paper.theory.branches import ROUNDING, spectral_radii
-from paper.theory.shapes import SLACK, Exact, Floats, Moved, Norm, exact
+from paper.theory.shapes import SLACK, AffineImage, Exact, Floats, Norm, exact
 
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid:
-    """All u with (u - middle)^T Q (u - middle) <= size^2; a shape that cells can be made of."""
+    """All u with (u - middle)^T Q (u - middle) <= size^2; a shape for cells."""
 
     middle: Floats
     Q: Floats
@@ -64,7 +64,7 @@ class Ellipsoid:
         return np.sqrt((((u - self.middle) @ self.root) ** 2).sum(-1))
 
     def below(self, G: Floats, levels: Exact, *, strict: bool = False) -> Bools:
-        """k: whether g . u < level for every point of the shape, with some room to spare."""
+        """k: whether g . u < level for every point of the shape, with some slack."""
         highest = G @ self.middle + self.size * np.linalg.norm(G @ self.inverse, axis=1)
         wanted = levels.astype(float)
         return wanted - highest > SLACK * (1 + np.abs(wanted) + np.abs(highest))
@@ -72,21 +72,23 @@ class Ellipsoid:
     def contains(self, u: Exact) -> bool:
         return bool(self.norm(u.astype(float)) <= self.size)
 
-    def far_point(self, g: Exact) -> Exact:
+    def extreme_point(self, g: Exact) -> Exact:
         """A point at which g . u is largest, nearly so."""
         along = self.inverse @ g.astype(float)
         length = float(np.linalg.norm(along))
         return exact(self.middle + (1 - SLACK) * self.size * self.inverse @ along / (length or 1.0))
 
-    def holds(self, image: Moved, eta: Fraction, norm: Norm) -> bool:
-        """Whether the image of an ellipsoid, pushed by at most eta, lies in this one, with some room to spare."""
+    def contains_image(self, image: AffineImage, eta: Fraction, norm: Norm) -> bool:
+        """Whether the image of an ellipsoid, perturbed by at most eta, lies in this one, with some slack."""
         if not isinstance(image.shape, Ellipsoid):
-            raise InvalidInput(f"an ellipsoid is asked about images of ellipsoids; got a {type(image.shape).__name__}.")
+            raise InvalidInput(
+                f"an ellipsoid can be compared with images of ellipsoids only; got a {type(image.shape).__name__}."
+            )
         center = float(self.norm(image.A @ image.shape.middle + image.b))
-        spread = image.shape.size * float(np.linalg.norm(self.root @ image.A @ image.shape.inverse, 2))
+        radius = image.shape.size * float(np.linalg.norm(self.root @ image.A @ image.shape.inverse, 2))
         stretch = np.linalg.norm(self.root, axis=0).max() if norm == "1" else np.linalg.norm(self.root, 2)
         longest = float(eta) * float(stretch) * (len(self.middle) ** 0.5 if norm == "inf" else 1.0)
-        return bool(center + spread + longest <= self.size * (1 - SLACK))
+        return bool(center + radius + longest <= self.size * (1 - SLACK))
 
     def sample(self, generator: np.random.Generator, count: int) -> Floats:
         """Points of the surface."""
@@ -94,10 +96,10 @@ class Ellipsoid:
         return self.middle + self.size * (drawn / np.linalg.norm(drawn, axis=1)[:, None]) @ self.inverse
 
 
-def held_ellipsoid(A: ArrayLike, b: ArrayLike, eta: float) -> Ellipsoid | None:
-    """A bounded region that h -> A h + b and pushes of at most eta do not leave; None if there is none, rho(A) >= 1.
+def invariant_ellipsoid(A: ArrayLike, b: ArrayLike, eta: float) -> Ellipsoid | None:
+    """A bounded region that is invariant under h -> A h + b and perturbations of at most eta; None if rho(A) >= 1.
 
-    >>> held_ellipsoid([[0.5]], [1.0], eta=0.1).middle.tolist()
+    >>> invariant_ellipsoid([[0.5]], [1.0], eta=0.1).middle.tolist()
     [2.0]
     """
     matrix, drive = np.atleast_2d(np.asarray(A, float)), np.atleast_1d(np.asarray(b, float))
@@ -109,7 +111,7 @@ def held_ellipsoid(A: ArrayLike, b: ArrayLike, eta: float) -> Ellipsoid | None:
     largest = float(np.linalg.eigvalsh(Q)[-1])
     room = 1 - sqrt(1 - 1 / largest) - 2 * SLACK
     if room <= 0:
-        raise InvalidInput("the spectral radius is too near to one for float64 to tell an ellipsoid that is held.")
+        raise InvalidInput("the spectral radius is too close to one for an invariant ellipsoid in float64.")
     return Ellipsoid(fixed, Q, eta * sqrt(largest) / room)
 
 

@@ -1,9 +1,9 @@
 """Parallel against sequential evaluation of the same untrained recurrence on the same words.
 
 Both runs share the parameters, the words and the coefficients of every step, computed in fp32 and rounded to a format
-once; they differ only in the order in which they multiply and add. An affine recurrence shows by the gap between its
-two states what it does with rounding errors: a contracting one (Mamba-, PD-SSM) forgets them as fast as they come, an
-isometric one (AUSSM) carries all of them. Tables (NFSM) are composed without rounding, so the gap is exactly zero.
+once; they differ only in the order of multiplications and additions. So the gap between the two states of an affine
+recurrence shows its rounding errors: a contracting one (Mamba-, PD-SSM) forgets them, an isometric one (AUSSM)
+accumulates them. Tables (NFSM) are composed without rounding, so the gap is exactly zero.
 
 `gap_rows` yields, for every model, format and seed,
 
@@ -13,7 +13,7 @@ isometric one (AUSSM) carries all of them. Tables (NFSM) are composed without ro
                          size, the mean over words of max |h_seq|
     kind "distribution"  model, format, seed, words, length, and gap and its quantiles over all words and steps
 
-so a caller can write rows as they come. States are zero before the first step; complex numbers are two reals.
+one by one. States are zero before the first step; complex numbers are two reals.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from detent.errors import unknown
 from detent.nn import AUSSM, NFSM, PDSSM, MambaMinus
 from detent.ops.affine import diagonal_loop, diagonal_scan, pd_loop, pd_scan
 from detent.records import Row
-from paper.theory.drift import spread
+from paper.theory.drift import log_spaced
 
 FORMATS = {"fp32": torch.float32, "fp16": torch.float16}
 WIDTH, LETTERS = 32, 5
-TOGETHER = 8
-"""Words run at a time, so that a run of 2^15 steps fits a small machine."""
+BATCH = 8
+"""Words evaluated at a time, so that a run of 2^15 steps fits a small machine."""
 QUANTILES = {"gap_min": 0.0, "gap_q25": 0.25, "gap_median": 0.5, "gap_q75": 0.75, "gap_max": 1.0}
 
 
 class Recurrence(Protocol):
-    """What letters do, in a format: two evaluations of the same steps."""
+    """Two evaluations of the same steps."""
 
     def sequential(self, words: Tensor) -> Tensor:
-        """B L -> the states after every step, B L ..., one step after the other."""
+        """B L -> the states after every step, B L ..., step by step."""
 
     def parallel(self, words: Tensor) -> Tensor:
         """The same in log depth."""
@@ -66,7 +66,7 @@ class Diagonal:
         return self.b.new_zeros(len(words), *self.b.shape[1:])
 
 
-class Shuffled:
+class PermutedDiagonal:
     """h_t = P_t D_t h_{t-1} + b_t, with P_t a table."""
 
     def __init__(self, table: Tensor, d: Tensor, b: Tensor) -> None:
@@ -119,7 +119,7 @@ def aussm(dtype: torch.dtype, generator: torch.Generator) -> Recurrence:
 def pdssm(dtype: torch.dtype, generator: torch.Generator) -> Recurrence:
     layer, x = PDSSM(WIDTH, 32, generator=generator), _letters(generator)
     _, d, b, _ = (stream.to(dtype) for stream in layer.streams(x))
-    return Shuffled(layer.tables(x), d.unflatten(-1, (-1, 2)), b.unflatten(-1, (-1, 2)))
+    return PermutedDiagonal(layer.tables(x), d.unflatten(-1, (-1, 2)), b.unflatten(-1, (-1, 2)))
 
 
 @torch.no_grad()
@@ -152,28 +152,28 @@ def gap_rows(
                 recurrence = MODELS[model](FORMATS[format], torch.Generator().manual_seed(seed))
                 gap, size = gaps(recurrence, drawn)
                 about: Row = {"model": model, "format": format, "seed": seed, "words": words}
-                for step in spread(length, per_decade):
-                    here = {"step": step, **_spoken(gap[:, step - 1]), "size": float(size[:, step - 1].mean())}
+                for step in log_spaced(length, per_decade):
+                    here = {"step": step, **_statistics(gap[:, step - 1]), "size": float(size[:, step - 1].mean())}
                     yield {"kind": "step", **about, **here}
-                yield {"kind": "distribution", **about, "length": length, **_spoken(gap)}
+                yield {"kind": "distribution", **about, "length": length, **_statistics(gap)}
 
 
 @torch.no_grad()
 def gaps(recurrence: Recurrence, words: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """(max |h_par - h_seq| over the entries of the state: B L, max |h_seq|: B L)."""
-    apart, size = [], []
-    for some in words.split(TOGETHER):
-        one, other = (run(some).flatten(2).double() for run in (recurrence.sequential, recurrence.parallel))
-        apart.append((other - one).abs().amax(-1))
+    gap, size = [], []
+    for batch in words.split(BATCH):
+        one, other = (run(batch).flatten(2).double() for run in (recurrence.sequential, recurrence.parallel))
+        gap.append((other - one).abs().amax(-1))
         size.append(one.abs().amax(-1))
-    return torch.cat(apart).numpy(), torch.cat(size).numpy()
+    return torch.cat(gap).numpy(), torch.cat(size).numpy()
 
 
 def _letters(generator: torch.Generator) -> Tensor:
-    """What the letters are embedded as."""
+    """The embedding of the letters."""
     return torch.randn(LETTERS, WIDTH, generator=generator)
 
 
-def _spoken(gap: NDArray[np.float64]) -> Row:
+def _statistics(gap: NDArray[np.float64]) -> Row:
     quantiles = np.quantile(gap, list(QUANTILES.values()))
     return {"gap": float(gap.mean())} | {name: float(q) for name, q in zip(QUANTILES, quantiles, strict=True)}

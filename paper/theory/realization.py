@@ -1,18 +1,23 @@
-"""Does a triple realise an automaton at every length? Three conditions on one step, decided on cells.
+"""Whether a triple realizes an automaton at every length: three conditions on one step, decided on cells.
 
     R1  every code point lies in its cell and is read as its state
-    R2  the region is bounded, and one step and one push of at most eta leave no point outside it
-    R3  after one step and one push, the read-out tells the successor of the state that was read before
+    R2  the region is bounded, and invariant under one step and one perturbation of at most eta
+    R3  after one step and one perturbation, the read-out is the successor of the state that was read before
 
-With cells that the read-out tells apart, R2 and R3 say that every cell, moved and pushed, lies in the cell of the
+If the read-out distinguishes the cells, R2 and R3 say that the image of every cell, perturbed, lies in the cell of the
 successor. For boxes under affine maps, and for boxes and balls under tables, that is decided in rational arithmetic:
-"proved" or "refuted". Other steps are tried at random points: "refuted", or "sampled" when nothing was found.
-A refusal carries its witness: a hidden state, a symbol, a push, and where they lead.
+"proved" or "refuted". Other steps are tried at random points: "refuted", or "sampled" if no counterexample was found. A
+refuted condition has a witness: a hidden state, a symbol, a perturbation, and where they lead.
+
+`two_rates` measures what such a realization must do along every word: the image of a cell U_q is at least 2 eta
+narrower than the cell it lands in (contraction), and images of different states are at least 2 eta apart (separation).
+Distances are in the norm of the triple for tables, and in the largest-entry norm for affine steps, whose images are
+enclosed in boxes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, product
@@ -23,17 +28,18 @@ import numpy as np
 from detent._types import MISSING
 from detent.automata.machine import Semiautomaton
 from detent.errors import InvalidConfig, InvalidInput
-from paper.theory.shapes import SLACK, Exact, Floats, Moved, Shape, exact, push, sphere
+from paper.theory.shapes import SLACK, AffineImage, Exact, Floats, Shape, exact, extreme_perturbation, unit_vectors
 from paper.theory.triples import Affine, Tables, Triple
 
-# -- What a check of the three conditions says: proved, refuted with a witness, or only sampled.
-
 Status = Literal["proved", "refuted", "sampled"]
+SAMPLES = 2000
+Boxes = tuple[Floats, Floats]
+"""Centers and half widths, k d each."""
 
 
 @dataclass(frozen=True)
 class Witness:
-    """A step that goes wrong: from `u`, a point of `state`, by `symbol` and the push `e`, to `lands`."""
+    """A step that goes wrong: from `u`, a point of `state`, by `symbol` and the perturbation `e`, to `lands`."""
 
     state: str
     symbol: str | None
@@ -42,26 +48,28 @@ class Witness:
     e: Floats
     lands: Floats
     read: str | None
-    """What the read-out tells where it lands; None if nothing."""
+    """The state read where it lands; None if there is none."""
 
     def explain(self) -> str:
         read = "nothing" if self.read is None else repr(self.read)
         if self.symbol is None:
             return f"the point {_short(self.u)} of {self.state!r} is read as {read}"
-        moved = f"{self.symbol!r} and the push {_short(self.e)} send {_short(self.u)}, a point of {self.state!r},"
+        moved = (
+            f"{self.symbol!r} and the perturbation {_short(self.e)} send {_short(self.u)}, a point of {self.state!r},"
+        )
         return f"{moved} to {_short(self.lands)}, read as {read}"
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What was found of one condition."""
+class Condition:
+    """One of the three conditions."""
 
-    condition: str
+    name: str
     status: Status
     witness: Witness | None = None
 
     def explain(self) -> str:
-        return f"{self.condition} {self.status}" + (f": {self.witness.explain()}" if self.witness else "")
+        return f"{self.name} {self.status}" + (f": {self.witness.explain()}" if self.witness else "")
 
 
 @dataclass(frozen=True)
@@ -69,21 +77,21 @@ class Realization:
     """The three conditions at one level of perturbation. True unless one of them is refuted."""
 
     eta: Fraction
-    findings: tuple[Finding, ...]
+    conditions: tuple[Condition, ...]
 
     def __bool__(self) -> bool:
-        return all(finding.status != "refuted" for finding in self.findings)
+        return all(condition.status != "refuted" for condition in self.conditions)
 
     @property
     def proved(self) -> bool:
-        """Whether every condition was decided, and holds: then the triple tracks the automaton at every length."""
-        return all(finding.status == "proved" for finding in self.findings)
+        """Whether every condition was decided and holds, so that the triple tracks the automaton at every length."""
+        return all(condition.status == "proved" for condition in self.conditions)
 
-    def __getitem__(self, condition: str) -> Finding:
-        return next(finding for finding in self.findings if finding.condition == condition)
+    def __getitem__(self, name: str) -> Condition:
+        return next(condition for condition in self.conditions if condition.name == name)
 
     def explain(self) -> str:
-        return "\n".join(finding.explain() for finding in self.findings)
+        return "\n".join(condition.explain() for condition in self.conditions)
 
 
 def _short(numbers: Floats) -> str:
@@ -91,18 +99,15 @@ def _short(numbers: Floats) -> str:
     return f"({shown}{', ...' if len(numbers) > 6 else ''})"
 
 
-SAMPLES = 2000
-
-
 def realizes(
     triple: Triple, automaton: Semiautomaton, eta: float | Fraction, *, samples: int = SAMPLES, seed: int = 0
 ) -> Realization:
-    """R1, R2 and R3 of the triple on its own cells at this eta; with all three it tracks the automaton at every length.
+    """Decide R1, R2 and R3 of the triple on its own cells at this eta.
 
-    `samples` steps are tried where the conditions cannot be decided.
+    Where the conditions cannot be decided, `samples` random steps are tried.
 
     >>> from detent.automata import symmetric
-    >>> from paper.theory.attractors import one_hot
+    >>> from paper.theory.constructions import one_hot
     >>> realizes(one_hot(symmetric(3)), symmetric(3), 0.49).proved
     True
     """
@@ -130,70 +135,72 @@ class _Check:
         self.shapes = [(q, shape) for q, shapes in enumerate(self.cells) for shape in shapes]
         centers, reaches = zip(*(shape.floats for _, shape in self.shapes), strict=True)
         self.centers, self.reaches = np.array(centers), np.array(reaches) + SLACK
-        self.against: dict[str, Witness] = {}
-        self.open: set[str] = set()
-        """Conditions that were not decided, only tried."""
+        self.witnesses: dict[str, Witness] = {}
+        self.undecided: set[str] = set()
+        """Conditions that were only sampled."""
 
-    def codes(self) -> Finding:
+    def codes(self) -> Condition:
         for q, code in enumerate(exact(self.triple.codes)):
             here = self._point(q, code)
             if here.read != here.state or not any(shape.contains(code) for shape in self.cells[q]):
-                return Finding("R1", "refuted", here)
-        return Finding("R1", "proved")
+                return Condition("R1", "refuted", here)
+        return Condition("R1", "proved")
 
-    def decide(self, step: Affine | Tables) -> tuple[Finding, Finding]:
+    def decide(self, step: Affine | Tables) -> tuple[Condition, Condition]:
         for q, shape in self.shapes:
             if self.triple.readout.on(shape) != q:
-                self._blame("R3", self._points(q, shape), lambda point: point.read != point.state)
+                self._refute("R3", self._points(q, shape), lambda point: point.read != point.state)
             for x, successor in enumerate(self.automaton.tables[:, q]):
                 for image in step.image(x, shape):
-                    held = self._holding(image)
-                    if not held:
-                        self._blame("R2", self._pushed(q, x, shape), lambda pushed: not self._inside(pushed.lands))
-                    if successor not in held:
-                        self._blame("R3", self._pushed(q, x, shape), self._misled)
-        return self._finding("R2"), self._finding("R3")
+                    containing = self._containing(image)
+                    if not containing:
+                        self._refute(
+                            "R2", self._steps(q, x, shape), lambda perturbed: not self._inside(perturbed.lands)
+                        )
+                    if successor not in containing:
+                        self._refute("R3", self._steps(q, x, shape), self._misread)
+        return self._condition("R2"), self._condition("R3")
 
-    def sample(self, count: int, generator: np.random.Generator) -> tuple[Finding, Finding]:
-        self.open = {"R2", "R3"}
+    def sample(self, count: int, generator: np.random.Generator) -> tuple[Condition, Condition]:
+        self.undecided = {"R2", "R3"}
         A, d = self.automaton.n_symbols, self.triple.codes.shape[1]
         each = max(1, count // (len(self.shapes) * A))
-        eta = float(self.eta) * (1 - SLACK)  # rounding alone must not refute anything
+        eta = float(self.eta) * (1 - SLACK)  # rounding alone must not refute a condition
         for (q, shape), x in product(self.shapes, range(A)):
-            pushes = eta * sphere(generator, each, d, self.triple.norm)
-            for u, e in zip(shape.sample(generator, each), pushes, strict=True):
+            perturbations = eta * unit_vectors(generator, each, d, self.triple.norm)
+            for u, e in zip(shape.sample(generator, each), perturbations, strict=True):
                 tried = self._step(q, x, exact(u), exact(e))
                 if not self._inside(tried.lands):
-                    self.against.setdefault("R2", tried)
-                if self._misled(tried):
-                    self.against.setdefault("R3", tried)
-        return self._finding("R2"), self._finding("R3")
+                    self.witnesses.setdefault("R2", tried)
+                if self._misread(tried):
+                    self.witnesses.setdefault("R3", tried)
+        return self._condition("R2"), self._condition("R3")
 
-    def _finding(self, condition: str) -> Finding:
-        if condition in self.against:
-            return Finding(condition, "refuted", self.against[condition])
-        return Finding(condition, "sampled" if condition in self.open else "proved")
+    def _condition(self, condition: str) -> Condition:
+        if condition in self.witnesses:
+            return Condition(condition, "refuted", self.witnesses[condition])
+        return Condition(condition, "sampled" if condition in self.undecided else "proved")
 
-    def _blame(self, condition: str, tries: Iterator[Witness], wrong: Callable[[Witness], bool]) -> None:
-        """Find the condition's witness among the tries; without one it is not refuted, but not proved either."""
-        if condition not in self.against:
-            self.open.add(condition)
-            self.against.update((condition, tried) for tried in islice(filter(wrong, tries), 1))
+    def _refute(self, condition: str, tries: Iterator[Witness], wrong: Callable[[Witness], bool]) -> None:
+        """Look for a witness among the tries; without one the condition is neither refuted nor proved."""
+        if condition not in self.witnesses:
+            self.undecided.add(condition)
+            self.witnesses.update((condition, tried) for tried in islice(filter(wrong, tries), 1))
 
     def _near(self, h: Floats) -> list[tuple[int, Shape]]:
         """The shapes that might contain a point."""
         return [self.shapes[i] for i in np.flatnonzero((np.abs(self.centers - h) <= self.reaches).all(1))]
 
-    def _holding(self, image: Moved) -> set[int]:
-        """The states in whose cell the image lies, pushes included."""
+    def _containing(self, image: AffineImage) -> set[int]:
+        """The states in whose cell the perturbed image lies."""
         near = self._near(image.center.astype(float))
-        return {q for q, shape in near if shape.holds(image, self.eta, self.triple.norm)}
+        return {q for q, shape in near if shape.contains_image(image, self.eta, self.triple.norm)}
 
     def _inside(self, h: Floats) -> bool:
         return any(shape.contains(exact(h)) for _, shape in self._near(h))
 
-    def _misled(self, step: Witness) -> bool:
-        """Whether the read-out does not tell the successor."""
+    def _misread(self, step: Witness) -> bool:
+        """Whether the read-out is not the successor."""
         assert step.symbol is not None
         successor = self.automaton.run([step.symbol], state=step.state)
         return step.read != self.automaton.states[successor]
@@ -204,15 +211,15 @@ class _Check:
         yield from (side * g for g in exact(np.eye(self.triple.codes.shape[1], dtype=int)) for side in (1, -1))
 
     def _points(self, q: int, shape: Shape) -> Iterator[Witness]:
-        return (self._point(q, shape.far_point(g)) for g in self._directions(shape))
+        return (self._point(q, shape.extreme_point(g)) for g in self._directions(shape))
 
-    def _pushed(self, q: int, x: int, shape: Shape) -> Iterator[Witness]:
-        """Steps from the middle and the ends of a shape, with pushes as long as they may be, and with none."""
+    def _steps(self, q: int, x: int, shape: Shape) -> Iterator[Witness]:
+        """Steps from the center and the extreme points of a shape, with the largest perturbations and with none."""
         yield self._step(q, x, shape.center, 0 * shape.center)
         for g in self._directions(shape):
             back = exact(self.triple.step.A[x].T) @ g if isinstance(self.triple.step, Affine) else g
-            for u in (shape.far_point(back), shape.center):
-                yield self._step(q, x, u, push(g, self.eta, self.triple.norm))
+            for u in (shape.extreme_point(back), shape.center):
+                yield self._step(q, x, u, extreme_perturbation(g, self.eta, self.triple.norm))
 
     def _point(self, q: int, u: Exact) -> Witness:
         return self._witness(q, None, u, 0 * u, u)
@@ -222,5 +229,65 @@ class _Check:
 
     def _witness(self, q: int, symbol: str | None, u: Exact, e: Exact, lands: Exact) -> Witness:
         read = int(self.triple.readout(lands.astype(float)))
-        told = None if read == MISSING else self.automaton.states[read]
-        return Witness(self.automaton.states[q], symbol, u.astype(float), e.astype(float), lands.astype(float), told)
+        name = None if read == MISSING else self.automaton.states[read]
+        return Witness(self.automaton.states[q], symbol, u.astype(float), e.astype(float), lands.astype(float), name)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How much the cells contract along a word, and how far apart their images are."""
+
+    contraction: float
+    """The smallest difference between the width of a cell and that of an image that lands in it."""
+    separation: float
+    """The smallest distance between images of different states; infinite if there are none."""
+
+
+def two_rates(triple: Triple, automaton: Semiautomaton, eta: float | Fraction, word: Sequence[int]) -> Rates:
+    """Measure the images of all cells under a word. A realization at every length has both of at least 2 eta.
+
+    >>> from detent.automata import cyclic
+    >>> from paper.theory import one_hot
+    >>> two_rates(one_hot(cyclic(3)), cyclic(3), 0.25, [1, 2])
+    Rates(contraction=0.5, separation=1.0)
+    """
+    order = {"inf": np.inf, "2": 2, "1": 1}[triple.norm]
+    cells = [_boxes([shape.floats for shape in shapes]) for shapes in triple.cells(Fraction(eta))]
+    images = [_image(triple, word, cell) for cell in cells]
+    reached = automaton.act(np.array(word, int))
+    pairs = [(q, p) for q, p in product(range(automaton.n_states), repeat=2) if reached[q] != reached[p]]
+    return Rates(
+        min(_width(cells[reached[q]], np.inf) - _width(image, order) for q, image in enumerate(images)),
+        min((_distance(images[q], images[p], order) for q, p in pairs), default=float("inf")),
+    )
+
+
+def _image(triple: Triple, word: Sequence[int], cell: Boxes) -> Boxes:
+    centers, radii = cell
+    step = triple.step
+    if isinstance(step, Tables):  # every cell lies in a basin, which is sent to one point
+        for symbol in word:
+            centers, radii = step(symbol, centers), np.zeros_like(radii)
+        return centers, radii
+    if isinstance(step, Affine):
+        for symbol in word:
+            centers = step(symbol, centers)
+        return centers, radii @ np.abs(step.word_matrix(word)).T
+    raise InvalidInput("the width of an image is known for affine steps and tables; this step is a function.")
+
+
+def _boxes(pairs: list[tuple[Floats, Floats]]) -> Boxes:
+    centers, radii = zip(*pairs, strict=True)
+    return np.array(centers), np.array(radii)
+
+
+def _width(boxes: Boxes, order: float) -> float:
+    """The largest distance between two points of the boxes."""
+    centers, radii = boxes
+    between = np.abs(centers[:, None] - centers[None]) + radii[:, None] + radii[None]
+    return float(np.linalg.norm(between, order, axis=-1).max())
+
+
+def _distance(one: Boxes, other: Boxes, order: float) -> float:
+    between = np.abs(one[0][:, None] - other[0][None]) - one[1][:, None] - other[1][None]
+    return float(np.linalg.norm(np.maximum(between, 0), order, axis=-1).min())

@@ -1,9 +1,9 @@
-"""Boxes and balls, the shapes that cells are made of, and what is true of all their points at once.
+"""Boxes and balls, the shapes of cells, with exact answers about all their points at once.
 
     d  numbers of a hidden state     G  directions (k d)
 
 "g . u <= level for all points u of a shape" is a comparison of rational numbers (of their squares in the Euclidean
-norm), so it has an exact answer: float64 decides where rounding could not matter, and fractions decide the rest.
+norm), so it has an exact answer: float64 decides where rounding cannot matter, and fractions decide the rest.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from detent._types import Bools
 from detent.errors import InvalidInput, unknown
-
-# -- Norms, and pushes measured in them: the numbers that shapes are made of.
 
 Norm = Literal["inf", "2", "1"]
 NORMS: tuple[Norm, ...] = ("inf", "2", "1")
@@ -55,8 +53,8 @@ def within(u: Exact, radius: Fraction, norm: Norm) -> bool:
     return bool((abs(u).max() if norm == "inf" else abs(u).sum()) <= radius)
 
 
-def push(g: Exact, length: Fraction, norm: Norm) -> Exact:
-    """The vector of this length, or a hair less, that goes farthest in direction g."""
+def extreme_perturbation(g: Exact, length: Fraction, norm: Norm) -> Exact:
+    """The vector of this norm (in the Euclidean norm at most this) with the largest inner product with g."""
     if norm == "inf":
         return length * np.sign(g)
     if norm == "1":
@@ -67,12 +65,12 @@ def push(g: Exact, length: Fraction, norm: Norm) -> Exact:
     square = g @ g
     if square == 0:
         return g
-    root = Fraction(float(square) ** 0.5) * Fraction(1 + 2**40, 2**40)  # above the root, so the push is not too long
+    root = Fraction(float(square) ** 0.5) * Fraction(1 + 2**40, 2**40)  # above the root: not too long
     return g * (length / root)
 
 
-def sphere(generator: np.random.Generator, count: int, d: int, norm: Norm) -> Floats:
-    """Vectors of norm one: corners of the cube, points of the sphere, or of the cross polytope."""
+def unit_vectors(generator: np.random.Generator, count: int, d: int, norm: Norm) -> Floats:
+    """Vectors of norm one: corners of the cube, points of the unit_vectors, or of the cross polytope."""
     if norm == "inf":
         return generator.choice([-1.0, 1.0], (count, d))
     drawn = generator.standard_normal((count, d))
@@ -81,7 +79,7 @@ def sphere(generator: np.random.Generator, count: int, d: int, norm: Norm) -> Fl
 
 
 SLACK = 1e-9
-"""Relative; float64 errs by less than d 2^-52 in sums of d products, so this is ample up to a million numbers."""
+"""Relative; the error of float64 is below d 2^-52 in sums of d products, so this suffices up to d = a million."""
 
 
 class Shape(Protocol):
@@ -99,18 +97,18 @@ class Shape(Protocol):
 
     def contains(self, u: Exact) -> bool: ...
 
-    def far_point(self, g: Exact) -> Exact:
+    def extreme_point(self, g: Exact) -> Exact:
         """A point at which g . u is largest, or nearly so."""
 
-    def holds(self, image: Moved, eta: Fraction, norm: Norm) -> bool:
-        """Whether the image, pushed by at most eta, lies in the shape."""
+    def contains_image(self, image: AffineImage, eta: Fraction, norm: Norm) -> bool:
+        """Whether the image, perturbed by at most eta, lies in the shape."""
 
     def sample(self, generator: np.random.Generator, count: int) -> Floats:
         """Points of the shape, many of them at its surface."""
 
 
 @dataclass(frozen=True, eq=False)
-class Moved:
+class AffineImage:
     """The image of a shape under h -> A h + b."""
 
     A: Floats
@@ -118,7 +116,7 @@ class Moved:
     shape: Shape
 
     @classmethod
-    def point(cls, at: Floats) -> Moved:
+    def point(cls, at: Floats) -> AffineImage:
         """A single point."""
         return cls(np.eye(len(at)), np.zeros(len(at)), Ball(exact(at), Fraction(0)))
 
@@ -160,12 +158,12 @@ class Box:
         room = (self.floats[1] - np.abs(u.astype(float) - self.floats[0])).min()
         return bool(room > 0) if abs(room) > SLACK else bool(np.all(abs(u - self.center) <= self.radii))
 
-    def far_point(self, g: Exact) -> Exact:
+    def extreme_point(self, g: Exact) -> Exact:
         """A point at which g . u is largest."""
         return self.center + np.sign(g) * self.radii
 
-    def holds(self, image: Moved, eta: Fraction, norm: Norm) -> bool:
-        """Whether the image, pushed by at most eta, lies in the box. A push reaches eta along a coordinate."""
+    def contains_image(self, image: AffineImage, eta: Fraction, norm: Norm) -> bool:
+        """Whether the image, perturbed by at most eta in each coordinate, lies in the box."""
         if not self.contains(image.center):
             return False
         drive = exact(image.b)
@@ -216,28 +214,28 @@ class Ball:
         room = float(self.radius) - float(far)
         return room > 0 if abs(room) > SLACK else within(u - self.center, self.radius, self.norm)
 
-    def far_point(self, g: Exact) -> Exact:
+    def extreme_point(self, g: Exact) -> Exact:
         """A point at which g . u is largest; in the Euclidean norm a rational one, nearly so."""
-        return self.center + push(g, self.radius, self.norm)
+        return self.center + extreme_perturbation(g, self.radius, self.norm)
 
-    def holds(self, image: Moved, eta: Fraction, norm: Norm) -> bool:
-        """Whether the image, pushed by at most eta, lies in the ball: only for points pushed in the ball's own norm."""
+    def contains_image(self, image: AffineImage, eta: Fraction, norm: Norm) -> bool:
+        """Whether the image, perturbed by at most eta, lies in the ball; only for points, in the norm of the ball."""
         if not isinstance(image.shape, Ball) or norm != self.norm or image.shape.radius != 0:
             raise InvalidInput(
-                f"a ball of norm {self.norm!r} is asked about points pushed in its own norm; got a "
-                f"{type(image.shape).__name__} pushed in norm {norm!r}: describe the cells by boxes."
+                f"a ball of norm {self.norm!r} can be compared with points perturbed in its own norm only; got a "
+                f"{type(image.shape).__name__} perturbed in norm {norm!r}: use boxes as cells."
             )
         return within(image.center - self.center, self.radius - eta, norm)
 
     def sample(self, generator: np.random.Generator, count: int) -> Floats:
         """Points of the shape, half of them on its surface."""
-        drawn = sphere(generator, count, len(self.center), self.norm)
+        drawn = unit_vectors(generator, count, len(self.center), self.norm)
         drawn[1::2] *= generator.uniform(0, 1, (len(drawn[1::2]), 1))
         return self.floats[0] + float(self.radius) * drawn
 
 
 def _decided(room: Floats, size: Floats, levels: Exact, precisely: Callable[[int], bool]) -> Bools:
-    """Whether there is room: by its sign where rounding could not have turned it, else precisely."""
+    """Whether room is positive: by its sign where rounding cannot change it, else by `precisely`."""
     answers: Bools = room > 0
     for i in np.flatnonzero(np.abs(room) <= SLACK * (1 + size + np.abs(levels.astype(float)))):
         answers[i] = precisely(int(i))

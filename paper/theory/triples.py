@@ -1,9 +1,9 @@
-"""A realisation of an automaton by a recurrence: encoding, step, read-out, and the cells that are to hold its states.
+"""A recurrence that may realize an automaton: encoding, step, read-out, and a cell for every state.
 
     n  states     A  symbols     d  numbers of a hidden state     r  heads
 
-Steps are affine, or tables on one-hot codes. Both say what they make of a whole shape, so that conditions on cells can
-be decided and not only tried. Any other step is a function, and can only be tried.
+Steps are affine, or tables on one-hot codes. Both have an `image` of a whole shape, so that conditions on cells can be
+decided. Any other step is a function, and can only be sampled.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import numpy as np
 
 from detent._types import MISSING, Ints
 from detent.errors import InvalidInput
-from paper.theory.shapes import Floats, Moved, Norm, Shape, check_norm, exact
+from paper.theory.shapes import AffineImage, Floats, Norm, Shape, check_norm, exact
 
 Indices = tuple[int, ...]
 
 
 class Step(Protocol):
-    """What a symbol does to hidden states."""
+    """The update of hidden states by a symbol."""
 
     def __call__(self, symbol: int, h: Floats) -> Floats:
         """... d -> ... d."""
 
 
 class Readout(Protocol):
-    """Which state a hidden state stands for."""
+    """From hidden states to states of the automaton."""
 
     def __call__(self, h: Floats) -> Ints:
         """... d -> ..., MISSING where there is none."""
@@ -54,12 +54,12 @@ class Affine:
     def __call__(self, symbol: int, h: Floats) -> Floats:
         return h @ self.A[symbol].T + self.b[symbol]
 
-    def image(self, symbol: int, shape: Shape) -> list[Moved]:
-        """What the shape is sent to."""
-        return [Moved(self.A[symbol], self.b[symbol], shape)]
+    def image(self, symbol: int, shape: Shape) -> list[AffineImage]:
+        """The image of the shape."""
+        return [AffineImage(self.A[symbol], self.b[symbol], shape)]
 
-    def along(self, word: Sequence[int]) -> Floats:
-        """A_w, the matrix of a word."""
+    def word_matrix(self, word: Sequence[int]) -> Floats:
+        """A_w."""
         whole = np.eye(self.A.shape[1])
         for symbol in word:
             whole = self.A[symbol] @ whole
@@ -69,7 +69,7 @@ class Affine:
 class Tables:
     """One-hot codes of r heads: read the index of every head, move the indices, write one-hot codes again.
 
-    `move(symbol, indices)` is any function on tuples of indices: heads on their own, or a stack of layers.
+    `move(symbol, indices)` is any function on tuples of indices: independent heads, or a stack of layers.
     """
 
     def __init__(self, heads: Sequence[int], move: Callable[[int, Indices], Indices]) -> None:
@@ -89,30 +89,30 @@ class Tables:
         """r -> S: one one-hot vector per head."""
         return np.concatenate([np.eye(d)[k] for d, k in zip(self.heads, indices, strict=True)])
 
-    def touched(self, shape: Shape) -> list[Indices]:
-        """The joint indices that may be read somewhere in the shape: one, if the shape lies in one basin."""
+    def possible_indices(self, shape: Shape) -> list[Indices]:
+        """The joint indices that are read somewhere in the shape: one, if the shape lies in one basin."""
         possible, at = [], 0
         for d in self.heads:
             unit = np.eye(sum(self.heads))[at : at + d]
-            possible.append([k for k in range(d) if not _beaten(shape, unit, k)])
+            possible.append([k for k in range(d) if not _dominated(shape, unit, k)])
             at += d
         return list(product(*possible))
 
-    def image(self, symbol: int, shape: Shape) -> list[Moved]:
-        """The points that the shape is sent to."""
-        reached = {self.move(symbol, indices) for indices in self.touched(shape)}
-        return [Moved.point(self.code(indices)) for indices in sorted(reached)]
+    def image(self, symbol: int, shape: Shape) -> list[AffineImage]:
+        """The image of the shape: finitely many points."""
+        reached = {self.move(symbol, indices) for indices in self.possible_indices(shape)}
+        return [AffineImage.point(self.code(indices)) for indices in sorted(reached)]
 
 
-def _beaten(shape: Shape, unit: Floats, k: int) -> bool:
-    """Whether another index of the head is larger than k all over the shape; a lower index wins a tie."""
+def _dominated(shape: Shape, unit: Floats, k: int) -> bool:
+    """Whether another index of the head exceeds k on the whole shape; a lower index wins a tie."""
     zeros = exact(np.zeros(len(unit), int))
     lower = shape.below(unit[k] - unit[:k], zeros[:k]).any()
     return bool(lower or shape.below(unit[k] - unit[k + 1 :], zeros[k + 1 :], strict=True).any())
 
 
-class ByIndex:
-    """Reads the index of every head and says which state has these indices."""
+class IndexReadout:
+    """Read the index of every head and look up the state with these indices."""
 
     def __init__(self, tables: Tables, chi: Sequence[Indices]) -> None:
         self.tables, self.state = tables, {tuple(indices): q for q, indices in enumerate(chi)}
@@ -123,8 +123,8 @@ class ByIndex:
         return np.array(flat).reshape(read.shape[:-1])
 
     def on(self, shape: Shape) -> int:
-        touched = self.tables.touched(shape)
-        return self.state.get(touched[0], MISSING) if len(touched) == 1 else MISSING
+        possible_indices = self.tables.possible_indices(shape)
+        return self.state.get(possible_indices[0], MISSING) if len(possible_indices) == 1 else MISSING
 
 
 @dataclass(frozen=True)
@@ -136,9 +136,9 @@ class Triple:
     step: Step
     readout: Readout
     cells: Callable[[Fraction], list[list[Shape]]]
-    """eta -> for every state, the shapes that its cell is the union of."""
+    """eta -> for every state, the shapes whose union is its cell."""
     norm: Norm = "inf"
-    """In which perturbations are measured."""
+    """Of perturbations."""
 
     def __post_init__(self) -> None:
         check_norm(self.norm)

@@ -27,11 +27,11 @@ SHEAR = np.array([[1.0, 1.0], [0.0, 1.0]])
         ([np.array([[0.0, 2.0], [0.0, 0.0]]), np.array([[0.0, 0.0], [2.0, 0.0]])], "expanding"),
     ],
 )
-def test_names(family: list[np.ndarray], name: str) -> None:
+def test_branch_of_known_families(family: list[np.ndarray], name: str) -> None:
     assert branch(family).name == name
 
 
-def test_two_nilpotent_matrices_may_expand_together() -> None:
+def test_branch_of_two_nilpotent_matrices_is_expanding() -> None:
     """Each has radius zero; their product does not. Quantifying over letters alone would be wrong."""
     up, down = np.array([[0.0, 2.0], [0.0, 0.0]]), np.array([[0.0, 0.0], [2.0, 0.0]])
     found = branch([up, down])
@@ -39,10 +39,10 @@ def test_two_nilpotent_matrices_may_expand_together() -> None:
     assert found.word in ((0, 1), (1, 0))
     assert found.bracket == pytest.approx((2, 2))
     assert "seen on the word" in found.explain()
-    assert "nothing at every length" in found.allows
+    assert "no automaton at every length" in found.allows
 
 
-def test_the_golden_ratio() -> None:
+def test_bracket_of_the_golden_ratio() -> None:
     """{[[1, 1], [0, 1]], [[1, 0], [1, 1]]} has joint spectral radius (1 + sqrt 5) / 2, reached by the word 01."""
     low, high, word = bracket(np.array([SHEAR, SHEAR.T]), words=3000)
     golden = (1 + 5**0.5) / 2
@@ -52,7 +52,7 @@ def test_the_golden_ratio() -> None:
     assert high < golden * 1.05
 
 
-def test_the_bracket_holds_what_long_words_do() -> None:
+def test_bracket_contains_the_growth_of_long_words() -> None:
     generator = np.random.default_rng(0)
     for _ in range(20):
         family = generator.uniform(-1, 1, (3, 3, 3))
@@ -64,26 +64,26 @@ def test_the_bracket_holds_what_long_words_do() -> None:
                 assert np.abs(np.linalg.eigvals(whole)).max() ** (1 / length) <= high * (1 + 1e-9)
 
 
-def test_undecided_says_so() -> None:
+def test_branch_reports_undecided() -> None:
     """A slow contraction whose norms are still above one on the words looked at; no answer is made up."""
     slow = np.array([[0.999, 50.0], [0.0, 0.999]])
     found = branch([slow])
     assert found.name == "undecided"
-    assert "take longer ones" in found.explain()
+    assert "use longer ones" in found.explain()
 
 
 @pytest.mark.parametrize(("kind", "name"), [(MambaMinus, "contracting"), (PDSSM, "contracting"), (AUSSM, "isometric")])
-def test_layers(kind: type, name: str) -> None:
+def test_branch_of_layers(kind: type, name: str) -> None:
     generator = torch.Generator().manual_seed(0)
     layer = kind(8, 3, generator=generator)
     found = branch(layer, torch.randn(3, 8, generator=generator), words=50)
     assert found.name == name
 
 
-def test_refusals() -> None:
+def test_branch_refuses_bad_input() -> None:
     with pytest.raises(
         InvalidInput, match=r"matrices come as an array \(A, d, d\) or as one \(d, d\); got shape \(2, 3\)"
     ):
         branch(np.zeros((2, 3)))
-    with pytest.raises(InvalidInput, match="give some rows of its width as inputs"):
+    with pytest.raises(InvalidInput, match="pass some rows of its width as inputs"):
         branch(AUSSM(4, 2))

@@ -1,4 +1,4 @@
-"""Robust capacity: one set at most for affine maps of any width and stacks of any kind, several for the others."""
+"""Robust capacity: at most one invariant set for affine maps and stacks of any kind, several for others."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from detent.errors import InvalidConfig
-from paper.theory.capacity import Held, affine, held_sets, monotone, stack_of_two
+from paper.theory.capacity import InvariantSets, affine, invariant_sets, monotone, stack_of_two
 
 
 def rounding(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.round(low), np.round(high)
 
 
-def samples_stay(held: Held, step, eta: float, seed: int = 0) -> bool:
-    """Points of every held set, moved and pushed at random, stay in it."""
+def samples_stay(held: InvariantSets, step, eta: float, seed: int = 0) -> bool:
+    """Points of every held set, moved and perturbed at random, stay in it."""
     generator = np.random.default_rng(seed)
     for low, high in held.sets:
         at = generator.integers(0, len(low), 500)
@@ -27,44 +27,44 @@ def samples_stay(held: Held, step, eta: float, seed: int = 0) -> bool:
 
 
 @pytest.mark.parametrize(("rate", "count"), [(-0.9, 1), (0.0, 1), (0.5, 1), (0.9, 1), (1.0, 0), (-1.0, 0), (1.3, 0)])
-def test_an_affine_map_holds_one_set_or_none(rate: float, count: int) -> None:
-    held = held_sets(affine([[rate]], [0.2]), [-6], [6], eta=0.05, boxes=300)
+def test_invariant_sets_of_an_affine_map_are_one_or_none(rate: float, count: int) -> None:
+    held = invariant_sets(affine([[rate]], [0.2]), [-6], [6], eta=0.05, boxes=300)
     assert len(held) == count
     assert samples_stay(held, affine([[rate]], [0.2]), 0.05)
 
 
-def test_width_does_not_help() -> None:
+def test_invariant_sets_do_not_grow_with_width() -> None:
     generator = np.random.default_rng(1)
     for _ in range(6):
         A = generator.uniform(-1, 1, (2, 2))
-        assert len(held_sets(affine(A, generator.uniform(-1, 1, 2)), [-8, -8], [8, 8], eta=0.3, boxes=24)) <= 1
+        assert len(invariant_sets(affine(A, generator.uniform(-1, 1, 2)), [-8, -8], [8, 8], eta=0.3, boxes=24)) <= 1
 
 
-def test_the_held_set_contains_the_ball_around_the_fixed_point() -> None:
-    ((low, high),) = held_sets(affine([[0.5]], [1.0]), [-6], [6], eta=0.25, boxes=600).sets
+def test_invariant_sets_contain_the_ball_around_the_fixed_point() -> None:
+    ((low, high),) = invariant_sets(affine([[0.5]], [1.0]), [-6], [6], eta=0.25, boxes=600).sets
     assert low.min() <= 2 - 0.5
     assert high.max() >= 2 + 0.5
     assert high.max() - low.min() < 1.2, "the smallest such set, up to the grid"
 
 
 @pytest.mark.parametrize(("gain", "count"), [(0.5, 1), (0.9, 1), (1.6, 2), (3.0, 2)])
-def test_a_steep_nonlinearity_holds_two(gain: float, count: int) -> None:
+def test_invariant_sets_of_a_steep_nonlinearity_are_two(gain: float, count: int) -> None:
     step = monotone(np.tanh, gain)
-    held = held_sets(step, [-2], [2], eta=0.02, boxes=800)
+    held = invariant_sets(step, [-2], [2], eta=0.02, boxes=800)
     assert len(held) == count
     assert samples_stay(held, step, 0.02)
 
 
-def test_pushes_that_are_too_long_leave_one_set() -> None:
-    assert len(held_sets(monotone(np.tanh, 1.6), [-2], [2], eta=0.4, boxes=400)) == 1
+def test_invariant_sets_merge_under_large_perturbations() -> None:
+    assert len(invariant_sets(monotone(np.tanh, 1.6), [-2], [2], eta=0.4, boxes=400)) == 1
 
 
 @pytest.mark.parametrize("n", [1, 3, 7])
-def test_rounding_holds_as_many_as_there_are_integers_in_the_region(n: int) -> None:
+def test_invariant_sets_of_rounding_are_the_integers(n: int) -> None:
     """Exact restoration: cells of half width 1/2 around integers."""
-    assert len(held_sets(rounding, [-0.5], [n - 0.5], eta=0.3, boxes=20 * n)) == n
-    assert held_sets(rounding, [-0.5], [n - 0.5], eta=0.3, boxes=20 * n).bits == np.log2(n)
-    assert len(held_sets(rounding, [-0.5], [n - 0.5], eta=0.6, boxes=20 * n)) == 0
+    assert len(invariant_sets(rounding, [-0.5], [n - 0.5], eta=0.3, boxes=20 * n)) == n
+    assert invariant_sets(rounding, [-0.5], [n - 0.5], eta=0.3, boxes=20 * n).bits == np.log2(n)
+    assert len(invariant_sets(rounding, [-0.5], [n - 0.5], eta=0.6, boxes=20 * n)) == 0
 
 
 def switching(edge: float, left: tuple[float, float], right: tuple[float, float]):
@@ -79,7 +79,7 @@ def switching(edge: float, left: tuple[float, float], right: tuple[float, float]
     return above
 
 
-def test_depth_does_not_create_capacity() -> None:
+def test_invariant_sets_do_not_grow_with_depth() -> None:
     """Random stacks of two affine layers, the upper one switching between any two maps: never two sets."""
     generator = np.random.default_rng(2)
     counts = []
@@ -87,12 +87,12 @@ def test_depth_does_not_create_capacity() -> None:
         below = (generator.uniform(-1.1, 1.1), generator.uniform(-1, 1))
         left, right = generator.uniform(-1, 1, (2, 2))
         step = stack_of_two(below, switching(generator.uniform(-1, 1), tuple(left), tuple(right)))
-        counts.append(len(held_sets(step, [-6, -6], [6, 6], eta=0.3, boxes=24)))
+        counts.append(len(invariant_sets(step, [-6, -6], [6, 6], eta=0.3, boxes=24)))
     assert max(counts) == 1
     assert sum(counts) > 3, "some of them hold a set at all"
 
 
-def test_the_stack_would_be_caught() -> None:
+def test_invariant_sets_of_a_nonlinear_stack_are_found() -> None:
     """The same upper layer above a lower layer that is not affine holds two sets."""
     above = switching(0.0, (0.2, -3.0), (0.2, 3.0))
 
@@ -102,9 +102,9 @@ def test_the_stack_would_be_caught() -> None:
         ends = np.tanh(4 * low[:, 0]), np.tanh(4 * high[:, 0])
         return np.stack([ends[0], upper[0]], axis=1), np.stack([ends[1], upper[1]], axis=1)
 
-    assert len(held_sets(step, [-6, -6], [6, 6], eta=0.2, boxes=48)) == 2
+    assert len(invariant_sets(step, [-6, -6], [6, 6], eta=0.2, boxes=48)) == 2
 
 
-def test_refusals() -> None:
-    with pytest.raises(InvalidConfig, match="a region has a lower and an upper corner"):
-        held_sets(rounding, [1], [0], eta=0.1)
+def test_invariant_sets_refuse_bad_input() -> None:
+    with pytest.raises(InvalidConfig, match="must be below the upper"):
+        invariant_sets(rounding, [1], [0], eta=0.1)

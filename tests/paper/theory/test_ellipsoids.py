@@ -1,4 +1,4 @@
-"""Held ellipsoids: no sampled step and push leaves them; and they exist exactly below spectral radius one."""
+"""Invariant ellipsoids: no sampled step leaves them, and they exist exactly below spectral radius one."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 from detent.automata import Semiautomaton
 from detent.errors import InvalidInput
-from paper.theory.capacity import affine, held_sets
-from paper.theory.ellipsoids import Ellipsoid, held_ellipsoid, lyapunov
-from paper.theory.limits import leave
+from paper.theory.capacity import affine, invariant_sets
+from paper.theory.ellipsoids import Ellipsoid, invariant_ellipsoid, lyapunov
+from paper.theory.horizons import escape
 from paper.theory.realization import realizes
-from paper.theory.shapes import Moved, exact, sphere
+from paper.theory.shapes import AffineImage, exact, unit_vectors
 from paper.theory.triples import Affine, Triple
 
 
@@ -28,10 +28,10 @@ def matrices() -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("A", matrices(), ids=lambda A: f"d{len(A)}")
-def test_nothing_leaves(A: np.ndarray) -> None:
+def test_invariant_ellipsoid_is_never_left(A: np.ndarray) -> None:
     generator, eta = np.random.default_rng(1), 0.1
     b = generator.standard_normal(len(A))
-    held = held_ellipsoid(A, b, eta)
+    held = invariant_ellipsoid(A, b, eta)
     assert held is not None
     assert np.allclose(A @ held.middle + b, held.middle)
     u = held.sample(generator, 4000)
@@ -45,9 +45,9 @@ def test_nothing_leaves(A: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("A", matrices(), ids=lambda A: f"d{len(A)}")
-def test_any_held_set_is_at_least_as_wide_as_the_lemma_says(A: np.ndarray) -> None:
+def test_invariant_sets_are_at_least_as_wide_as_the_lemma(A: np.ndarray) -> None:
     """diam(U) >= 2 eta sum of |(A^T)^j v| for every unit v."""
-    held = held_ellipsoid(A, np.zeros(len(A)), 0.1)
+    held = invariant_ellipsoid(A, np.zeros(len(A)), 0.1)
     assert held is not None
     for v in np.random.default_rng(2).standard_normal((10, len(A))):
         back, total = v / np.linalg.norm(v), 0.0
@@ -58,28 +58,28 @@ def test_any_held_set_is_at_least_as_wide_as_the_lemma_says(A: np.ndarray) -> No
 
 
 @pytest.mark.parametrize("A", [np.eye(2), np.array([[0.0, -1.0], [1.0, 0.0]]), np.diag([0.5, 1.1])])
-def test_from_one_on_there_is_none_and_pushes_leave_every_region(A: np.ndarray) -> None:
-    assert held_ellipsoid(A, np.zeros(2), 0.1) is None
+def test_invariant_ellipsoid_is_none_from_spectral_radius_one(A: np.ndarray) -> None:
+    assert invariant_ellipsoid(A, np.zeros(2), 0.1) is None
     for diameter in (1.0, 100.0):
-        assert leave(Affine(A[None], np.zeros((1, 2))), (0,), 0.1, diameter).apart > diameter
+        assert escape(Affine(A[None], np.zeros((1, 2))), (0,), 0.1, diameter).distance > diameter
 
 
-def test_a_smaller_ellipsoid_would_not_do() -> None:
-    """In one dimension the size is the smallest possible: rate 1/2 and pushes of 0.1 need a half width of 0.2."""
-    held = held_ellipsoid([[0.5]], [0.0], 0.1)
+def test_invariant_ellipsoid_is_tight_in_one_dimension() -> None:
+    """The size is the smallest possible: rate 1/2 and perturbations of 0.1 need a half width of 0.2."""
+    held = invariant_ellipsoid([[0.5]], [0.0], 0.1)
     assert held is not None
     assert held.diameter == pytest.approx(0.4)
 
 
-def test_it_says_itself_what_it_holds() -> None:
-    """A little more push than it was made for is not held."""
+def test_ellipsoid_contains_image() -> None:
+    """A little more perturbation than it was made for is not held."""
     for A in matrices()[:6]:
         b = np.ones(len(A))
-        held = held_ellipsoid(A, b, 0.1)
+        held = invariant_ellipsoid(A, b, 0.1)
         assert held is not None
-        assert held.holds(Moved(A, b, held), F(1, 10), "2")
-        assert not held.holds(Moved(A, b, held), F(101, 1000), "2")
-        assert not held.holds(Moved(A, b + 1, held), F(1, 10), "2")
+        assert held.contains_image(AffineImage(A, b, held), F(1, 10), "2")
+        assert not held.contains_image(AffineImage(A, b, held), F(101, 1000), "2")
+        assert not held.contains_image(AffineImage(A, b + 1, held), F(1, 10), "2")
 
 
 SHEAR, TURN = np.array([[0.0, 3.0], [0.0, 0.0]]), np.array([[0.0, -1.0], [1.0, 0.0]])
@@ -97,8 +97,8 @@ class Side:
         return 0 if shape.below(first, zero).all() else 1 if shape.below(-first, zero).all() else -1
 
 
-def test_ellipsoids_as_cells() -> None:
-    """Definite of order one, under a matrix that turns and shrinks: proved for small pushes, refuted for large ones."""
+def test_realizes_with_ellipsoids_as_cells() -> None:
+    """Definite of order one, under a rotation that shrinks: proved for small perturbations, refuted for large ones."""
     A, codes = 0.02 * SHEAR + 0.2 * TURN, np.array([[-10.0, 0.0], [10.0, 0.0]])
     Q = lyapunov(A)
     size = 9.9 * float(np.sqrt(1 / np.linalg.inv(Q)[0, 0]))  # reaches 9.9 towards the other cell
@@ -109,31 +109,31 @@ def test_ellipsoids_as_cells() -> None:
     for q, (cell,) in enumerate(held.cells(F(1, 2))):
         assert Side().on(cell) == q
         for x in (0, 1):
-            lands = held.step(x, cell.sample(generator, 500)) + 0.5 * sphere(generator, 500, 2, "2")
+            lands = held.step(x, cell.sample(generator, 500)) + 0.5 * unit_vectors(generator, 500, 2, "2")
             assert all(held.cells(F(1, 2))[x][0].contains(exact(h)) for h in lands)
     assert realizes(held, RESETS, 12.0)["R2"].status == "refuted"
 
 
-def test_where_no_box_is_held_an_ellipsoid_is() -> None:
+def test_invariant_ellipsoid_where_no_box_is_invariant() -> None:
     """A turn by an eighth, shrinking by 0.9: |A| has spectral radius 0.9 sqrt 2."""
     A = 0.9 * np.array([[1.0, -1.0], [1.0, 1.0]]) / 2**0.5
     assert np.abs(np.linalg.eigvals(np.abs(A))).max() > 1
-    assert held_ellipsoid(A, np.zeros(2), 0.1) is not None
-    assert len(held_sets(affine(A, np.zeros(2)), [-3, -3], [3, 3], eta=0.1, boxes=40)) == 1
+    assert invariant_ellipsoid(A, np.zeros(2), 0.1) is not None
+    assert len(invariant_sets(affine(A, np.zeros(2)), [-3, -3], [3, 3], eta=0.1, boxes=40)) == 1
 
 
-def test_the_equation_of_lyapunov() -> None:
+def test_lyapunov_solves_its_equation() -> None:
     for A in matrices():
         Q = lyapunov(A)
         assert np.allclose(Q, np.eye(len(A)) + A.T @ Q @ A)
 
 
-def test_refusals() -> None:
-    held = held_ellipsoid([[0.5]], [0.0], 0.1)
+def test_invariant_ellipsoid_refuses_bad_input() -> None:
+    held = invariant_ellipsoid([[0.5]], [0.0], 0.1)
     assert held is not None
-    with pytest.raises(InvalidInput, match="an ellipsoid is asked about images of ellipsoids; got a Ball"):
-        held.holds(Moved.point(np.zeros(1)), F(1, 10), "2")
-    with pytest.raises(InvalidInput, match="too near to one for float64"):
-        held_ellipsoid([[1 - 1e-10]], [0.0], 0.1)
+    with pytest.raises(InvalidInput, match="compared with images of ellipsoids only; got a Ball"):
+        held.contains_image(AffineImage.point(np.zeros(1)), F(1, 10), "2")
+    with pytest.raises(InvalidInput, match="too close to one"):
+        invariant_ellipsoid([[1 - 1e-10]], [0.0], 0.1)
     with pytest.raises(InvalidInput, match=r"A is \(d, d\) and b is \(d,\); got \(2, 2\) and \(3,\)"):
-        held_ellipsoid(np.eye(2), np.zeros(3), 0.1)
+        invariant_ellipsoid(np.eye(2), np.zeros(3), 0.1)

@@ -1,4 +1,4 @@
-"""The gap between two orders of evaluation: nothing for tables, level for contractions, growing for rotations."""
+"""The gap between two orders of evaluation: zero for tables, bounded for contractions, growing for rotations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from detent.errors import UnknownName
-from paper.theory.gap import FORMATS, MODELS, Diagonal, Shuffled, Tables, gap_rows, gaps
+from paper.theory.gap import FORMATS, MODELS, Diagonal, PermutedDiagonal, Tables, gap_rows, gaps
 
 SMALL = {"words": 5, "length": 700, "per_decade": 6}
 
@@ -24,20 +24,18 @@ def curve(rows: list[dict], model: str, format: str) -> dict[int, float]:
     return {step: float(np.mean([row["gap"] for row in told if row["step"] == step])) for step in steps}
 
 
-def test_tables_have_no_gap_at_all(rows: list[dict]) -> None:
+def test_gap_rows_of_tables_are_zero(rows: list[dict]) -> None:
     assert {row["gap_max"] for row in rows if row["model"] == "NFSM"} == {0.0}
 
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("model", ["Mamba-", "AUSSM", "PD-SSM"])
-def test_an_affine_recurrence_has_one_in_every_format(rows: list[dict], model: str, format: str) -> None:
+def test_gap_rows_of_affine_recurrences_are_positive(rows: list[dict], model: str, format: str) -> None:
     assert curve(rows, model, format)[700] > 0
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_it_grows_where_every_error_is_carried_and_levels_off_where_errors_are_forgotten(
-    rows: list[dict], format: str
-) -> None:
+def test_gap_rows_grow_for_isometries_and_level_off_for_contractions(rows: list[dict], format: str) -> None:
     growth = {}
     for model in ("AUSSM", "PD-SSM"):
         told = curve(rows, model, format)
@@ -48,18 +46,18 @@ def test_it_grows_where_every_error_is_carried_and_levels_off_where_errors_are_f
 
 
 @pytest.mark.parametrize("model", ["Mamba-", "AUSSM", "PD-SSM"])
-def test_a_coarser_format_has_a_wider_gap(rows: list[dict], model: str) -> None:
+def test_gap_rows_are_larger_in_a_coarser_format(rows: list[dict], model: str) -> None:
     assert curve(rows, model, "fp16")[700] > 100 * curve(rows, model, "fp32")[700]
 
 
-def test_quantiles_are_in_order(rows: list[dict]) -> None:
+def test_gap_rows_have_ordered_quantiles(rows: list[dict]) -> None:
     for row in rows:
         told = [row[name] for name in ("gap_min", "gap_q25", "gap_median", "gap_q75", "gap_max")]
         assert told == sorted(told)
         assert told[0] <= row["gap"] <= told[-1]
 
 
-def by_matrices(recurrence: Diagonal | Shuffled | Tables, word: list[int]) -> np.ndarray:
+def by_matrices(recurrence: Diagonal | PermutedDiagonal | Tables, word: list[int]) -> np.ndarray:
     """The states of one word in float64, every step a matrix."""
     if isinstance(recurrence, Tables):
         at, states = np.zeros(len(recurrence.heads), int), []
@@ -74,11 +72,11 @@ def by_matrices(recurrence: Diagonal | Shuffled | Tables, word: list[int]) -> np
         return values @ np.array([1, 1j]) if values.shape[-1] == 2 else values
 
     b = plain(recurrence.b).reshape(5, -1)
-    diagonals = plain(recurrence.d if isinstance(recurrence, Shuffled) else recurrence.a).reshape(5, -1)
+    diagonals = plain(recurrence.d if isinstance(recurrence, PermutedDiagonal) else recurrence.a).reshape(5, -1)
     h, states = np.zeros(b.shape[1], b.dtype), []
     for letter in word:
         A = np.diag(diagonals[letter])
-        if isinstance(recurrence, Shuffled):
+        if isinstance(recurrence, PermutedDiagonal):
             A = np.eye(len(A))[:, recurrence.table[letter]] @ A
         h = A @ h + b[letter]
         states.append(h)
@@ -87,7 +85,7 @@ def by_matrices(recurrence: Diagonal | Shuffled | Tables, word: list[int]) -> np
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_both_evaluations_are_the_recurrence_up_to_rounding(model: str) -> None:
+def test_parallel_and_sequential_are_the_recurrence_up_to_rounding(model: str) -> None:
     words = torch.randint(5, (2, 40), generator=torch.Generator().manual_seed(3))
     recurrence = MODELS[model](torch.float32, torch.Generator().manual_seed(1))
     for word, *runs in zip(words, recurrence.sequential(words), recurrence.parallel(words), strict=True):
@@ -97,7 +95,7 @@ def test_both_evaluations_are_the_recurrence_up_to_rounding(model: str) -> None:
         assert not np.allclose(by_matrices(recurrence, word.flip(0).tolist()), wanted, atol=1e-3)
 
 
-def test_the_gap_is_the_largest_entry_of_the_difference() -> None:
+def test_gaps_are_the_largest_entry_of_the_difference() -> None:
     class Off(Diagonal):
         def parallel(self, words: torch.Tensor) -> torch.Tensor:
             states = self.sequential(words)
@@ -113,12 +111,12 @@ def test_the_gap_is_the_largest_entry_of_the_difference() -> None:
     assert size.shape == (11, 4)
 
 
-def test_the_same_seed_gives_the_same_rows(rows: list[dict]) -> None:
+def test_gap_rows_are_reproducible(rows: list[dict]) -> None:
     again = list(gap_rows(["AUSSM"], ["fp16"], seeds=[1], **SMALL))
     assert again == [row for row in rows if (row["model"], row["format"], row["seed"]) == ("AUSSM", "fp16", 1)]
 
 
-def test_refusals() -> None:
+def test_gap_rows_refuse_unknown_names() -> None:
     with pytest.raises(UnknownName, match=r"unknown model 'Mamba'\. Did you mean 'Mamba-'"):
         next(gap_rows(["Mamba"]))
     with pytest.raises(UnknownName, match="unknown number format 'fp12'"):

@@ -1,31 +1,41 @@
-"""R1 to R3: proved below the bound and refuted above it; wrong triples are refused for the right reason."""
+"""R1 to R3: proved below the bound and refuted above it, wrong triples for the right reason; two rates."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction as F
+from itertools import product
 
 import numpy as np
 import pytest
 
 from detent.automata import Semiautomaton, cyclic, factor, flip_flop, symmetric
 from detent.errors import InvalidConfig, InvalidInput
-from paper.theory.attractors import eta_0, from_factoring, from_logits, from_tables, logit_margin, one_hot, stacked
-from paper.theory.realization import realizes
+from paper.theory.constructions import (
+    eta_0,
+    from_factoring,
+    from_logits,
+    from_tables,
+    logit_margin,
+    one_hot,
+    shift_register,
+    stacked,
+)
+from paper.theory.realization import realizes, two_rates
 from paper.theory.shapes import NORMS, Ball, Box, exact
 from paper.theory.triples import Affine, Triple
-from tests.paper.theory.machines import all_of, hold
+from tests.paper.theory.machines import all_of, hold, last_symbols
 
 HAIR = 1 + 1e-6
 
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("machine", [symmetric(3), flip_flop(), cyclic(5)], ids=("S3", "FF", "Z5"))
-def test_one_hot_holds_up_to_eta_0_and_no_further(machine: Semiautomaton, norm: str) -> None:
+def test_realizes_one_hot_up_to_eta_0(machine: Semiautomaton, norm: str) -> None:
     triple = one_hot(machine, norm)
     below, above = realizes(triple, machine, eta_0(norm) / HAIR), realizes(triple, machine, eta_0(norm) * HAIR)
     assert below.proved
-    assert [finding.explain() for finding in below.findings] == ["R1 proved", "R2 proved", "R3 proved"]
+    assert [finding.explain() for finding in below.conditions] == ["R1 proved", "R2 proved", "R3 proved"]
     assert not above
     witness = above["R3"].witness
     assert witness is not None
@@ -34,7 +44,7 @@ def test_one_hot_holds_up_to_eta_0_and_no_further(machine: Semiautomaton, norm: 
     assert np.linalg.norm(witness.u - triple.codes[q], {"inf": np.inf, "2": 2, "1": 1}[norm]) <= eta_0(norm) * HAIR
 
 
-def test_one_hot_realises_every_small_automaton_and_no_other() -> None:
+def test_realizes_one_hot_of_every_small_automaton_and_no_other() -> None:
     """All 16 automata with two states and two symbols, each against each."""
     machines = list(all_of(2, 2))
     for one in machines:
@@ -42,18 +52,18 @@ def test_one_hot_realises_every_small_automaton_and_no_other() -> None:
             assert bool(realizes(one_hot(one), other, F(2, 5))) == (one == other)
 
 
-def test_a_wrong_table_is_refused_at_the_entry_that_is_wrong() -> None:
+def test_realizes_refutes_a_wrong_table_at_the_wrong_entry() -> None:
     wrong = symmetric(3).tables.astype(int)
     wrong[1, 4] = 0
     found = realizes(one_hot(Semiautomaton(symbols=("x", "y"), tables=wrong)), symmetric(3), 0.4)
-    assert [finding.status for finding in found.findings] == ["proved", "proved", "refuted"]
+    assert [finding.status for finding in found.conditions] == ["proved", "proved", "refuted"]
     witness = found["R3"].witness
     assert witness is not None
     assert (witness.state, witness.symbol, witness.read) == (symmetric(3).states[4], symmetric(3).symbols[1], "e")
     assert "read as 'e'" in found.explain()
 
 
-def test_heads_from_a_factoring() -> None:
+def test_realizes_from_factoring() -> None:
     machine = symmetric(3)
     factoring = factor(machine)
     assert len(factoring.sizes) > 1
@@ -62,7 +72,7 @@ def test_heads_from_a_factoring() -> None:
     assert not realizes(triple, machine, 0.501)
 
 
-def test_a_stack_realises_its_cascade_and_not_the_one_that_reads_earlier() -> None:
+def test_realizes_stacked_cascade_with_updated_index() -> None:
     below, above = flip_flop(), cyclic(3)
     feed = [[0, 1, 2], [1, 1, 0], [2, 0, 2]]
     triple, target = stacked(below, above, feed)
@@ -73,8 +83,8 @@ def test_a_stack_realises_its_cascade_and_not_the_one_that_reads_earlier() -> No
     assert not realizes(triple, other, 0.49)
 
 
-def test_indices_that_are_no_state_lose_r3() -> None:
-    """A head that leaves the code: every index of Q is at zero there, and a small push decides what is read."""
+def test_realizes_refutes_r3_for_indices_without_a_state() -> None:
+    """A head that leaves the code: every index of Q is at zero there, and a small perturbation decides what is read."""
     theta = np.zeros((1, 3, 3))
     theta[0, 2, :] = 1
     found = realizes(from_logits(theta, states=2), hold(), 0.1)
@@ -82,7 +92,7 @@ def test_indices_that_are_no_state_lose_r3() -> None:
     assert found["R3"].status == "refuted"
 
 
-def test_the_logit_margin_protects_the_table() -> None:
+def test_logit_margin_bounds_the_error_that_keeps_the_table() -> None:
     generator = np.random.default_rng(3)
     theta = generator.standard_normal((6, 6))
     margin, table = logit_margin(theta), theta.argmax(0)
@@ -101,7 +111,7 @@ def boxes(codes: np.ndarray, radius: F) -> list:
 
 
 class Nearest:
-    """The nearest code point of a line."""
+    """The round_to_format code point of a line."""
 
     def __init__(self, codes: np.ndarray) -> None:
         self.codes = codes
@@ -118,8 +128,8 @@ class Nearest:
 CODES = np.array([[-1.0], [1.0]])
 
 
-def test_an_affine_step_loses_r2_or_r3() -> None:
-    """Whatever the rate, two states cannot both be held: the identity lets pushes out, a contraction moves codes."""
+def test_realizes_refutes_r2_or_r3_of_affine_steps() -> None:
+    """Whatever the rate, two cells are not both invariant: the identity keeps errors, a contraction moves codes."""
     for rate in (0.25, 0.5, 0.9, 1.0, 1.5):
         step = Affine(np.array([[[rate]]]), np.zeros((1, 1)))
         triple = Triple(CODES, step, Nearest(CODES), lambda eta: boxes(CODES, F(1, 2)))
@@ -127,7 +137,7 @@ def test_an_affine_step_loses_r2_or_r3() -> None:
         assert not found, rate
 
 
-def test_a_definite_target_is_no_trouble() -> None:
+def test_realizes_affine_steps_of_a_definite_target() -> None:
     resets = Semiautomaton(symbols=("a", "b"), tables=[[0, 0], [1, 1]])
     step = Affine(np.full((2, 1, 1), 0.25), np.array([[-0.75], [0.75]]))
     triple = Triple(CODES, step, Nearest(CODES), lambda eta: boxes(CODES, F(99, 100)))
@@ -137,7 +147,7 @@ def test_a_definite_target_is_no_trouble() -> None:
     assert realizes(replace(triple, step=step), resets, F(995, 1000))["R2"].status == "refuted"
 
 
-def test_steps_that_are_only_functions_are_sampled() -> None:
+def test_realizes_samples_steps_that_are_functions() -> None:
     triple = Triple(CODES, lambda symbol, h: np.tanh(4 * h), Nearest(CODES), lambda eta: boxes(CODES, F(1, 2)))
     held = realizes(triple, hold(), 0.4)
     assert held
@@ -148,7 +158,7 @@ def test_steps_that_are_only_functions_are_sampled() -> None:
     assert not realizes(slow, hold(), 0.4)
 
 
-def test_codes_outside_their_cells_lose_r1() -> None:
+def test_realizes_refutes_r1_for_codes_outside_their_cells() -> None:
     off = replace(
         one_hot(hold()), cells=lambda eta: [[Ball(exact([3, 0]), eta, "inf")], [Ball(exact([0, 3]), eta, "inf")]]
     )
@@ -157,7 +167,7 @@ def test_codes_outside_their_cells_lose_r1() -> None:
     assert "is read as '1'" in realizes(swapped, hold(), 0.4)["R1"].explain()
 
 
-def test_refusals() -> None:
+def test_realizes_refuses_bad_input() -> None:
     with pytest.raises(InvalidConfig, match="a perturbation level is positive; got 0"):
         realizes(one_hot(hold()), hold(), 0)
     with pytest.raises(InvalidInput, match="a code point for each of the 3 states; got 2"):
@@ -170,13 +180,63 @@ def test_refusals() -> None:
         from_logits(np.zeros((1, 3, 3)), states=4)
 
 
-def test_every_state_needs_a_cell() -> None:
+def test_realizes_refuses_a_state_without_a_cell() -> None:
     bare = replace(one_hot(hold()), cells=lambda eta: [[Ball(exact([1, 0]), eta, "inf")], []])
     with pytest.raises(InvalidInput, match=r"each of the 2 states has a cell of at least one shape; got \[1, 0\]"):
         realizes(bare, hold(), 0.1)
 
 
-def test_a_factoring_that_does_not_follow_is_refused() -> None:
+def test_realizes_refutes_a_factoring_of_another_machine() -> None:
     machine = cyclic(4)
     halves = from_tables((2, 2), [np.array([[0, 1], [1, 0], [0, 1], [1, 0]])] * 2, [(0, 0), (1, 0), (0, 1), (1, 1)])
     assert realizes(halves, machine, 0.4)["R3"].status == "refuted"
+
+
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("machine", [symmetric(3), flip_flop()], ids=("S3", "FF"))
+def test_two_rates_of_one_hot(machine: Semiautomaton, norm: str) -> None:
+    eta = 0.99 * eta_0(norm)
+    for length in (1, 2, 3):
+        for word in product(range(machine.n_symbols), repeat=length):
+            found = two_rates(one_hot(machine, norm), machine, eta, word)
+            assert found.contraction >= 2 * eta - 1e-12
+            assert found.separation > 2 * eta - 1e-12
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_two_rates_of_a_shift_register(k: int) -> None:
+    machine = last_symbols(k)
+    register = shift_register(machine)
+    for scale, held in ((F(99, 100), True), (F(101, 100), False)):
+        eta = float(register.eta_0 * scale)
+        words = [word for length in (1, 2) for word in product((0, 1), repeat=length)]
+        found = [two_rates(register.triple, machine, eta, word) for word in words]
+        assert all(rates.contraction >= 2 * eta - 1e-12 for rates in found)
+        assert all(rates.separation >= 2 * eta - 1e-12 for rates in found) == held
+
+
+def test_two_rates_of_an_affine_map_are_one() -> None:
+    """Along a repeated word a contraction narrows the cells and the distance between them alike."""
+    codes = np.array([[-1.0], [1.0]])
+    for rate in (0.5, 0.9, 1.0):
+        triple = Triple(
+            codes, Affine(np.full((1, 1, 1), rate), np.zeros((1, 1))), lambda h: (h[..., 0] > 0).astype(int),
+            lambda eta: [[Box(exact(code), exact([0.5]))] for code in codes],
+        )  # fmt: skip
+        for length in (1, 5, 40):
+            found = two_rates(triple, hold(), 0.01, [0] * length)
+            assert found.separation == pytest.approx(rate**length)
+            assert found.contraction == pytest.approx(1 - rate**length, abs=1e-12)
+            assert not (found.separation >= 0.02 and found.contraction >= 0.02) or length < 40
+
+
+def test_two_rates_of_a_resetting_word_has_infinite_separation() -> None:
+    machine = last_symbols(2)
+    assert two_rates(shift_register(machine).triple, machine, 0.1, [0, 1, 1]).separation == float("inf")
+
+
+def test_two_rates_refuses_functions() -> None:
+    triple = Triple(np.eye(2), lambda symbol, h: h, lambda h: h.argmax(-1), one_hot(hold()).cells)
+    with pytest.raises(InvalidInput, match="for affine steps and tables; this step is a function"):
+        two_rates(triple, hold(), 0.1, [0])
+    assert two_rates(one_hot(cyclic(2)), cyclic(2), 0.25, []).contraction == 0

@@ -1,9 +1,9 @@
-"""Perturbed runs: every step lands within eta of where it should, at random or as badly as it can.
+"""Perturbed runs: every step has an error of at most eta, random or adversarial.
 
     L  length     d  numbers of a hidden state
 
-A run with pushes e_1 .. e_L is h_t = step(x_t, h_{t-1}) + e_t. For an affine step the worst pushes in a direction g are
-known: what e_t does to the end is B_t e_t, B_t the matrix of the rest of the word, so each goes along B_t^T g.
+A run with perturbations e_1 .. e_L is h_t = step(x_t, h_{t-1}) + e_t. For an affine step the worst perturbations in a
+direction g are known: e_t changes the end by B_t e_t, with B_t the matrix of the rest of the word, so e_t is B_t^T g.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from detent._types import Ints
 from detent.automata.machine import Semiautomaton
-from paper.theory.shapes import Floats, Norm, sphere
+from paper.theory.shapes import Floats, Norm, unit_vectors
 from paper.theory.triples import Affine, Triple
 
 
@@ -27,57 +27,57 @@ class Failure:
 
     word: tuple[int, ...]
     state: int
-    pushes: Floats
+    perturbations: Floats
     path: Floats
     read: int
     wanted: int
 
 
-def perturbed(triple: Triple, word: Sequence[int], state: int, pushes: Floats) -> Floats:
+def perturbed(triple: Triple, word: Sequence[int], state: int, perturbations: Floats) -> Floats:
     """L d: hidden states after every symbol."""
     h, path = triple.codes[state], []
-    for symbol, e in zip(word, pushes, strict=True):
+    for symbol, e in zip(word, perturbations, strict=True):
         h = triple.step(symbol, h) + e
         path.append(h)
     return np.array(path).reshape(len(word), triple.codes.shape[1])
 
 
-def random_pushes(triple: Triple, length: int, eta: float, generator: np.random.Generator) -> Floats:
-    """L d: pushes of length eta in random directions."""
-    return float(eta) * sphere(generator, length, triple.codes.shape[1], triple.norm)
+def random_perturbations(triple: Triple, length: int, eta: float, generator: np.random.Generator) -> Floats:
+    """L d: perturbations of length eta in random directions."""
+    return float(eta) * unit_vectors(generator, length, triple.codes.shape[1], triple.norm)
 
 
-def worst_pushes(triple: Triple, word: Sequence[int], g: Floats, eta: float | Fraction) -> Floats:
-    """L d: the pushes that carry the end of the run farthest along g; for steps that restore, one at the end."""
-    pushes = np.zeros((len(word), len(g)))
+def worst_perturbations(triple: Triple, word: Sequence[int], g: Floats, eta: float | Fraction) -> Floats:
+    """L d: the perturbations that carry the end of the run farthest along g; for steps that restore, one at the end."""
+    perturbations = np.zeros((len(word), len(g)))
     for t in range(len(word) - 1, -1, -1):
-        pushes[t] = _push(g, float(eta), triple.norm)
+        perturbations[t] = _extreme_perturbation(g, float(eta), triple.norm)
         if not isinstance(triple.step, Affine):
             break
         g = triple.step.A[word[t]].T @ g
-    return pushes
+    return perturbations
 
 
 def wrong_steps(triple: Triple, automaton: Semiautomaton, word: Sequence[int], state: int, path: Floats) -> Ints:
-    """The steps, counted from 1, after which the read-out does not tell the automaton's state."""
+    """The steps, counted from 1, after which the read-out is not the state of the automaton."""
     wanted = automaton.trajectory(np.array(word, int)[None], state)[0]
     return np.flatnonzero(triple.readout(path) != wanted) + 1
 
 
 def attack(triple: Triple, automaton: Semiautomaton, word: Sequence[int], eta: float | Fraction) -> Failure | None:
-    """The word run from every state with the worst pushes towards every cell of another state; None if all withstand.
+    """A failure on this word under the worst perturbations from every state to every wrong cell; None if there is none.
 
-    Exact for affine steps whose cells are boxes around the points that exact runs visit, as those of a register.
+    Exact for affine steps whose cells are boxes around the points that exact runs visit, as in a shift register.
     """
     for state in range(automaton.n_states):
         end, wanted = triple.run(word, state)[-1], automaton.run(np.array(word, int), state)
         for q, shapes in enumerate(triple.cells(Fraction(eta))):
             for shape in shapes if q != wanted else ():
-                pushes = worst_pushes(triple, word, shape.floats[0] - end, eta)
-                path = perturbed(triple, word, state, pushes)
+                perturbations = worst_perturbations(triple, word, shape.floats[0] - end, eta)
+                path = perturbed(triple, word, state, perturbations)
                 read = int(triple.readout(path[-1]))
                 if read != wanted:
-                    return Failure(tuple(word), state, pushes, path, read, wanted)
+                    return Failure(tuple(word), state, perturbations, path, read, wanted)
     return None
 
 
@@ -93,8 +93,8 @@ def shortest_attack(
     return None
 
 
-def _push(g: Floats, eta: float, norm: Norm) -> Floats:
-    """The vector of length eta that goes farthest along g."""
+def _extreme_perturbation(g: Floats, eta: float, norm: Norm) -> Floats:
+    """The vector of norm eta with the largest inner product with g."""
     if norm == "inf":
         return eta * np.sign(g)
     if norm == "1":

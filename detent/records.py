@@ -1,10 +1,10 @@
-"""Result rows as JSON lines, and files that are either whole or not there.
+"""Result rows as JSON lines, atomic writes, and strict JSON.
 
     append("results/sweep.jsonl", {"task": "S3", "length": 4096, "correct": 512, **stamp()})
     for row in read("results/sweep.jsonl"): ...
 
-A row is on disk when `append` returns. A program that is killed leaves at most the beginning of a last line, which
-`read` passes over and the next `append` removes; anything else that is not a row is refused, with its line number.
+A row is on disk when `append` returns. A program that is killed leaves at most an incomplete last line, which `read`
+skips and the next `append` removes; anything else that is not a row is refused, with its line number.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from detent.errors import BrokenFile
 
@@ -31,7 +31,7 @@ Row = dict[str, Any]
 
 
 def append(path: str | os.PathLike[str], row: Mapping[str, Any]) -> None:
-    """Add one row at the end of the file: one write, then on disk. Several programs may append to the same file."""
+    """Append one row with a single write and an fsync. Several processes may append to the same file."""
     try:
         line = json.dumps(dict(row), ensure_ascii=False, allow_nan=False).encode() + b"\n"
     except (TypeError, ValueError) as error:
@@ -44,14 +44,14 @@ def append(path: str | os.PathLike[str], row: Mapping[str, Any]) -> None:
         whole = os.fstat(file).st_size
         if os.write(file, line) < len(line):
             os.ftruncate(file, whole)
-            raise OSError(errno.ENOSPC, "no room for another row", str(path))
+            raise OSError(errno.ENOSPC, "no space for another row", str(path))
         os.fsync(file)
     finally:
         os.close(file)
 
 
 def read(path: str | os.PathLike[str]) -> Iterator[Row]:
-    """The rows of the file, in order; without the beginning of a last one that was never finished."""
+    """The rows of the file, in order, without an incomplete last line."""
     with open(path, "rb") as file:
         for number, line in enumerate(file, start=1):
             row = _row(line)
@@ -62,9 +62,9 @@ def read(path: str | os.PathLike[str]) -> Iterator[Row]:
 
 
 def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
-    """Write the file so that whoever opens it sees the old content or the new, never a part; leave nothing on error.
+    """Replace the file atomically: a reader sees the old content or the new one; an error leaves no file behind.
 
-    A link is followed, so that the file it points to is replaced and not the link. A device or a pipe is written to.
+    A symbolic link is followed: the file that it points to is replaced. A device or a pipe is written to directly.
     """
     content = data.encode() if isinstance(data, str) else data
     if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
@@ -85,19 +85,54 @@ def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
     finally:
         with contextlib.suppress(OSError):
             draft.unlink()
-    with contextlib.suppress(OSError):  # the name is on disk only when its folder is; not every system offers that
+    with contextlib.suppress(OSError):  # the directory entry needs an fsync of its own, where the system offers it
         folder = os.open(target.parent, os.O_RDONLY)
         os.fsync(folder)
         os.close(folder)
 
 
 def _write_into(path: str | os.PathLike[str], content: bytes) -> None:
-    """Into something that is no file, and must not be replaced by one."""
+    """Write to a device or a pipe."""
     try:
         with open(path, "wb") as stream:
             stream.write(content)
     except OSError as error:
         raise BrokenFile(path, f"it cannot be written: {error.strerror or error}.") from None
+
+
+class InvalidJson(ValueError):
+    """Text that is not strict JSON; `line` and `key` say where, as far as that is known."""
+
+    def __init__(self, reason: str, *, line: int | None = None, key: str | None = None) -> None:
+        self.reason, self.line, self.key = reason, line, key
+        super().__init__(reason)
+
+
+def parse_strict_json(text: str) -> Any:
+    """The JSON value; InvalidJson for what parsers read differently: repeated keys, NaN, infinities."""
+    try:
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise InvalidJson(f"{error.msg.lower()} at column {error.colno}", line=error.lineno) from None
+    except RecursionError:
+        raise InvalidJson("it is nested too deep") from None
+    except InvalidJson:
+        raise
+    except ValueError:
+        raise InvalidJson("a number has too many digits") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Row:
+    entries: Row = {}
+    for key, value in pairs:
+        if key in entries:
+            raise InvalidJson(f"the key {key!r} came twice", key=key)
+        entries[key] = value
+    return entries
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise InvalidJson(f"{name} is not a number")
 
 
 def stamp() -> Row:
@@ -129,7 +164,7 @@ def _lock(file: int) -> None:
 
 
 def _mend(file: int) -> None:
-    """Finish a last row that lacks only its end of line, and remove one that was cut off."""
+    """Complete a last row that lacks only its newline; remove an incomplete one."""
     size = os.fstat(file).st_size
     if size == 0 or os.pread(file, 1, size - 1) == b"\n":
         return
@@ -166,9 +201,9 @@ def _cores() -> int:
 
 
 def _versions(*packages: str) -> dict[str, str]:
-    """Versions of the packages that are installed, asked without importing them."""
-    found = {}
+    """Versions of those packages that are installed, without importing them."""
+    versions = {}
     for package in packages:
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found[package] = metadata.version(package)
-    return found
+            versions[package] = metadata.version(package)
+    return versions

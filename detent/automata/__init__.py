@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from detent.automata.groups import alternating as alternating
     from detent.automata.groups import cyclic as cyclic
     from detent.automata.groups import dihedral as dihedral
+    from detent.automata.groups import flip_flop as flip_flop
+    from detent.automata.groups import from_maps as from_maps
     from detent.automata.groups import from_permutations as from_permutations
     from detent.automata.groups import mathieu11 as mathieu11
     from detent.automata.groups import permutation as permutation
+    from detent.automata.groups import permutation_reset as permutation_reset
     from detent.automata.groups import quaternion as quaternion
     from detent.automata.groups import symmetric as symmetric
-    from detent.automata.io.dot.writer import to_dot as to_dot
+    from detent.automata.io.dot_writer import to_dot as to_dot
     from detent.automata.io.formats import read_machine as read_machine
     from detent.automata.io.formats import write_machine as write_machine
     from detent.automata.isomorphism import isomorphism as isomorphism
@@ -36,9 +39,6 @@ if TYPE_CHECKING:
     from detent.automata.machine import format_word as format_word
     from detent.automata.minimize import canonical as canonical
     from detent.automata.minimize import minimize as minimize
-    from detent.automata.monoids import flip_flop as flip_flop
-    from detent.automata.monoids import from_maps as from_maps
-    from detent.automata.monoids import permutation_reset as permutation_reset
     from detent.automata.products import cascade as cascade
     from detent.automata.products import direct_product as direct_product
     from detent.automata.products import parallel as parallel
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from detent.automata.properties.monoid import aperiodic as aperiodic
     from detent.automata.properties.monoid import group as group
     from detent.automata.properties.monoid import transition_monoid as transition_monoid
-    from detent.automata.properties.summary import Properties as Properties
+    from detent.automata.properties.properties import Properties as Properties
     from detent.automata.properties.synchronizing import synchronizing as synchronizing
     from detent.automata.run import compose as compose
 

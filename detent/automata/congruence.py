@@ -1,10 +1,13 @@
-"""Partitions of the states that every symbol respects: what a head of its own can track.
+"""Congruences: partitions of the states that every symbol respects. A head can track a congruence on its own.
 
-    A  symbols     n  states
+    A  symbols     n  states     b  blocks
 
-A partition is n integers: the block of each state, blocks numbered by their first state. It is a congruence when states
-of one block are sent to one block by every symbol. Congruences are closed under meet and join of partitions: a join
-(the finest partition coarser than both) needs no further merging.
+A partition is n integers: the block of each state, blocks numbered by their first state. It is a congruence when every
+symbol sends states of one block into one block. Congruences are closed under meet and join of partitions (Hartmanis and
+Stearns, "Algebraic Structure Theory of Sequential Machines", 1966: they write SP partition). The congruence generated
+by pairs is computed by union-find, as in Hopcroft and Karp's equivalence test.
+
+The lower half of the file works on tables (A n) in which MISSING marks transitions that never occur.
 """
 
 from __future__ import annotations
@@ -18,167 +21,11 @@ from detent.automata.machine import Mealy, Moore, Semiautomaton
 from detent.automata.minimize import numbered, reachable
 from detent.errors import InvalidInput
 
-# -- Merge states and all that follows from it, by union and find.
-
 Pair = tuple[int, int]
-
-_LARGE = 4_000
-_ROUNDS = 64
-_PRODUCTS = 10_000_000
-
-
-def merge(tables: Ints, pairs: Iterable[Pair]) -> Ints:
-    """The finest partition with these pairs merged that every table respects."""
-    labels: Ints = np.arange(tables.shape[1])
-    waiting = list(pairs)
-    held = tables
-    if tables.size >= _LARGE and waiting:
-        labels, held, waiting = _merge_in_rounds(tables.astype(np.int64), labels, waiting)
-    parent = labels.tolist()
-    successors = held.T.tolist() if waiting else []
-    partial = bool((tables == MISSING).any())
-    while waiting:
-        p, q = waiting.pop()
-        p, q = root(parent, p), root(parent, q)
-        if p == q:
-            continue
-        parent[q] = p
-        if partial:
-            follows, successors[p] = both(successors[p], successors[q])
-            waiting.extend(follows)
-        else:
-            waiting.extend(zip(successors[p], successors[q], strict=True))
-    return numbered(np.array([root(parent, state) for state in range(len(parent))]))
-
-
-def merge_steps(tables: Ints) -> int:
-    """About how much work it is to merge one pair."""
-    return 300 + tables.size * (1 if tables.size >= _LARGE else 2)
-
-
-def root(parent: list[int], state: int) -> int:
-    """The representative of a state's block."""
-    while parent[state] != state:
-        parent[state] = state = parent[parent[state]]
-    return state
-
-
-def both(mine: list[int], others: list[int]) -> tuple[list[Pair], list[int]]:
-    """(what must be merged when two blocks are that go so, where they go then), where some symbols may lead nowhere."""
-    follows = [(u, v) for u, v in zip(mine, others, strict=True) if u >= 0 and v >= 0]
-    return follows, [u if u >= 0 else v for u, v in zip(mine, others, strict=True)]
-
-
-def on_blocks(tables: Ints, partition: Ints) -> Ints:
-    """Where each symbol sends each block (A b), for a partition that the tables respect."""
-    a, q = np.nonzero(tables != MISSING)
-    small = np.full((len(tables), int(partition.max()) + 1), MISSING)
-    small[a, partition[q]] = partition[tables[a, q]]
-    return small
-
-
-def respects(tables: Ints, partition: Ints) -> bool:
-    """Whether states of one block are sent to one block by every symbol."""
-    a, q = np.nonzero(tables != MISSING)
-    return bool((on_blocks(tables, partition)[a, partition[q]] == partition[tables[a, q]]).all())
-
-
-def is_transitive_group(tables: Ints) -> bool:
-    """Whether every symbol permutes the states and words lead from each state to every other."""
-    n = tables.shape[1]
-    permutes = all(len(np.unique(table)) == n and table.min() == 0 for table in tables)
-    return permutes and len(reachable(tables, 0)) == n
-
-
-def essential(tables: Ints) -> Ints:
-    """Tables enough to tell congruences: without repetitions, the identity, inverses, and products of two before.
-
-    Inverses and products are left out only when every symbol is read everywhere.
-    """
-    tables = np.array(list({table.tobytes(): table for table in tables.astype(np.int64)}.values()))
-    n = tables.shape[1]
-    if (tables == MISSING).any():
-        moves = ((tables != MISSING) & (tables != np.arange(n))).any(axis=1)
-        return tables[moves] if moves.any() else tables[:1]
-    implied = {np.arange(n).tobytes()}
-    multiply = len(tables) ** 2 * n <= _PRODUCTS
-    kept = []
-    for i, table in enumerate(tables):
-        if table.tobytes() not in implied:
-            kept.append(table)
-        if multiply:
-            implied.update(product.tobytes() for t in tables[: i + 1] for product in (t[table], table[t]))
-        if len(np.unique(table)) == n:
-            implied.add(np.argsort(table).tobytes())
-    return np.stack(kept) if kept else tables[:1]
-
-
-def _merge_in_rounds(tables: Ints, labels: Ints, waiting: list[Pair]) -> tuple[Ints, Ints, list[Pair]]:
-    """Merge in parallel while that goes fast.
-
-    A block is labelled by a state of it. All demands of a round are seen at once, and every label takes up one of them.
-    Returns the label of each state, where each symbol sends each label (A n), and the pairs that are left to merge.
-    """
-    first, second = (np.array(side, np.int64) for side in zip(*waiting, strict=True))
-    a, q = np.nonzero(tables != MISSING)
-    target = tables[a, q]
-    held = tables.copy()
-    for _ in range(_ROUNDS):
-        if not len(first):
-            break
-        parent = np.arange(len(labels))
-        parent[np.maximum(first, second)] = np.minimum(first, second)
-        while not np.array_equal(jumped := parent[parent], parent):
-            parent = jumped
-        labels = parent[labels]
-        goes, source = labels[target], labels[q]
-        held[a, source] = goes
-        demanded = held[a, source]
-        first, second = np.concatenate([parent[first], goes]), np.concatenate([parent[second], demanded])
-        still = first != second
-        first, second = first[still], second[still]
-    return labels, held, list(zip(first.tolist(), second.tolist(), strict=True))
-
-
-# -- Pairs of states and the pairs they come from: what merges, and what follows from a merger, seen backwards.
-
-
-class PairsBefore:
-    """For each symbol, the pairs of states that it sends to given pairs."""
-
-    def __init__(self, tables: Ints) -> None:
-        self.symbols, self.n = tables.shape
-        self.sources = [np.argsort(table, kind="stable")[np.count_nonzero(table < 0) :] for table in tables]
-        self.counts = [np.bincount(table[table >= 0], minlength=self.n) for table in tables]
-        self.begins = [np.cumsum(count) - count for count in self.counts]
-
-    def __call__(self, a: int, p: Ints, q: Ints) -> tuple[Ints, Ints]:
-        """Every state that symbol a sends to p[i] with every state that it sends to q[i], for all i."""
-        width = self.counts[a][q]
-        many = self.counts[a][p] * width
-        which = np.repeat(np.arange(len(p)), many)
-        within = np.arange(len(which)) - np.repeat(np.cumsum(many) - many, many)
-        i, j = np.divmod(within, width[which])
-        return self.sources[a][self.begins[a][p[which]] + i], self.sources[a][self.begins[a][q[which]] + j]
-
-    def spread(self, known: Bools, p: Ints, q: Ints) -> None:
-        """Mark in `known` (n n) the pairs p[i], q[i] and all that words send to them, in both orders."""
-        new = ~known[p, q]
-        p, q = p[new], q[new]
-        known[p, q] = known[q, p] = True
-        while len(p):
-            found = []
-            for a in range(self.symbols):
-                from_p, from_q = self(a, p, q)
-                new = ~known[from_p, from_q]
-                from_p, from_q = from_p[new], from_q[new]
-                known[from_p, from_q] = known[from_q, from_p] = True
-                found.append((from_p, from_q))
-            p, q = (np.concatenate(side) for side in zip(*found, strict=True))
 
 
 def congruence(machine: Semiautomaton, pairs: Iterable[Pair]) -> Ints:
-    """The finest congruence that puts each of the pairs of states into one block.
+    """The finest congruence that merges each of the pairs of states.
 
     >>> from detent.automata import cyclic
     >>> congruence(cyclic(6), [(0, 2)]).tolist()
@@ -210,7 +57,7 @@ def join(first: Ints, second: Ints) -> Ints:
 
 
 def meet(*partitions: Ints) -> Ints:
-    """The coarsest partition that is finer than all: states stay together that are together in each."""
+    """The coarsest partition that is finer than all of them."""
     together = numbered(partitions[0])
     for partition in partitions[1:]:
         together = numbered(together * (int(partition.max()) + 1) + partition)
@@ -220,13 +67,13 @@ def meet(*partitions: Ints) -> Ints:
 def quotient(machine: Semiautomaton, partition: Ints) -> Semiautomaton:
     """The machine whose states are the blocks, named after their first state.
 
-    A Moore or Mealy machine keeps its start and outputs when every block agrees on them, and else loses them.
+    A Moore or Mealy machine keeps its start and outputs if they are constant on blocks; otherwise they are dropped.
     """
     if not is_congruence(machine, partition):
         raise InvalidInput("this partition is not a congruence: some symbol sends a block to more than one block.")
     blocks = numbered(partition)
     first = np.unique(blocks, return_index=True)[1]
-    tables, states = on_blocks(machine.tables, blocks), tuple(machine.states[q] for q in first)
+    tables, states = quotient_tables(machine.tables, blocks), tuple(machine.states[q] for q in first)
     if isinstance(machine, Moore | Mealy) and np.array_equal(machine.readout, machine.readout[..., first[blocks]]):
         return type(machine)(
             symbols=machine.symbols, tables=tables, states=states, start=int(blocks[machine.start]),
@@ -236,22 +83,22 @@ def quotient(machine: Semiautomaton, partition: Ints) -> Semiautomaton:
 
 
 def principal_congruences(machine: Semiautomaton) -> Iterator[tuple[Pair, Ints]]:
-    """The different congruences that merging a single pair of states brings about, each with such a pair.
+    """The distinct congruences generated by one pair of states, each with such a pair.
 
-    There are n (n - 1) / 2 pairs, so take no more of a large machine than needed. In a machine whose symbols permute
-    the states and lead from each to every other, pairs with state 0 are enough, and no others are tried.
+    There are n (n - 1) / 2 pairs: for a large machine, take no more than needed. In a transitive permutation group the
+    pairs with state 0 suffice, and no others are tried.
     """
     seen: set[bytes] = set()
-    for pair in telling_pairs(machine.tables):
-        found = merge(machine.tables, [pair])
-        key = found.tobytes()
+    for pair in generating_pairs(machine.tables):
+        partition = merge(machine.tables, [pair])
+        key = partition.tobytes()
         if key not in seen:
             seen.add(key)
-            yield pair, found
+            yield pair, partition
 
 
-def telling_pairs(tables: Ints) -> Iterator[Pair]:
-    """Pairs enough to generate every principal congruence."""
+def generating_pairs(tables: Ints) -> Iterator[Pair]:
+    """Pairs that generate all principal congruences: all pairs, or those with state 0 in a transitive group."""
     from_first = is_transitive_group(tables)
     return ((p, q) for q in range(1, tables.shape[1]) for p in range(1 if from_first else q))
 
@@ -264,3 +111,157 @@ def _checked(machine: Semiautomaton, partition: Ints) -> Ints:
             f"got {array.dtype} of shape {array.shape}."
         )
     return array
+
+
+_LARGE = 4_000
+_ROUNDS = 64
+_PRODUCTS = 10_000_000
+
+
+def merge(tables: Ints, pairs: Iterable[Pair]) -> Ints:
+    """The finest partition that merges these pairs and that every table respects."""
+    labels: Ints = np.arange(tables.shape[1])
+    worklist = list(pairs)
+    held = tables
+    if tables.size >= _LARGE and worklist:
+        labels, held, worklist = _merge_in_rounds(tables.astype(np.int64), labels, worklist)
+    parent = labels.tolist()
+    successors = held.T.tolist() if worklist else []
+    partial = bool((tables == MISSING).any())
+    while worklist:
+        p, q = worklist.pop()
+        p, q = root(parent, p), root(parent, q)
+        if p == q:
+            continue
+        parent[q] = p
+        if partial:
+            follows, successors[p] = merged_rows(successors[p], successors[q])
+            worklist.extend(follows)
+        else:
+            worklist.extend(zip(successors[p], successors[q], strict=True))
+    return numbered(np.array([root(parent, state) for state in range(len(parent))]))
+
+
+def merge_steps(tables: Ints) -> int:
+    """The approximate cost of merging one pair, in steps of `detent.automata.factor`."""
+    return 300 + tables.size * (1 if tables.size >= _LARGE else 2)
+
+
+def _merge_in_rounds(tables: Ints, labels: Ints, worklist: list[Pair]) -> tuple[Ints, Ints, list[Pair]]:
+    """Merge in parallel for a fixed number of rounds.
+
+    A block is labeled by one of its states. Every round collects all pairs that must be merged, and every label takes
+    one of them. Returns the label of each state, where each symbol sends each label (A n), and the pairs still to
+    merge.
+    """
+    first, second = (np.array(side, np.int64) for side in zip(*worklist, strict=True))
+    a, q = np.nonzero(tables != MISSING)
+    target = tables[a, q]
+    held = tables.copy()
+    for _ in range(_ROUNDS):
+        if not len(first):
+            break
+        parent = np.arange(len(labels))
+        parent[np.maximum(first, second)] = np.minimum(first, second)
+        while not np.array_equal(jumped := parent[parent], parent):
+            parent = jumped
+        labels = parent[labels]
+        goes, source = labels[target], labels[q]
+        held[a, source] = goes
+        demanded = held[a, source]
+        first, second = np.concatenate([parent[first], goes]), np.concatenate([parent[second], demanded])
+        still = first != second
+        first, second = first[still], second[still]
+    return labels, held, list(zip(first.tolist(), second.tolist(), strict=True))
+
+
+def root(parent: list[int], state: int) -> int:
+    """The representative of a state's block."""
+    while parent[state] != state:
+        parent[state] = state = parent[parent[state]]
+    return state
+
+
+def merged_rows(mine: list[int], others: list[int]) -> tuple[list[Pair], list[int]]:
+    """(pairs to merge when two blocks with these rows are merged, the merged row); entries may be MISSING."""
+    follows = [(u, v) for u, v in zip(mine, others, strict=True) if u >= 0 and v >= 0]
+    return follows, [u if u >= 0 else v for u, v in zip(mine, others, strict=True)]
+
+
+def quotient_tables(tables: Ints, partition: Ints) -> Ints:
+    """Where each symbol sends each block (A b), for a partition that the tables respect."""
+    a, q = np.nonzero(tables != MISSING)
+    small = np.full((len(tables), int(partition.max()) + 1), MISSING)
+    small[a, partition[q]] = partition[tables[a, q]]
+    return small
+
+
+def respects(tables: Ints, partition: Ints) -> bool:
+    """Whether states of one block are sent to one block by every symbol."""
+    a, q = np.nonzero(tables != MISSING)
+    return bool((quotient_tables(tables, partition)[a, partition[q]] == partition[tables[a, q]]).all())
+
+
+def is_transitive_group(tables: Ints) -> bool:
+    """Whether the symbols generate a transitive permutation group."""
+    n = tables.shape[1]
+    permutes = all(len(np.unique(table)) == n and table.min() == 0 for table in tables)
+    return permutes and len(reachable(tables, 0)) == n
+
+
+def equivalent_tables(tables: Ints) -> Ints:
+    """Tables with the same congruences, fewer if possible: no repetitions, no identity, no inverses, no products of
+    two.
+
+    Inverses and products are dropped only when no entry is MISSING.
+    """
+    tables = np.array(list({table.tobytes(): table for table in tables.astype(np.int64)}.values()))
+    n = tables.shape[1]
+    if (tables == MISSING).any():
+        moves = ((tables != MISSING) & (tables != np.arange(n))).any(axis=1)
+        return tables[moves] if moves.any() else tables[:1]
+    implied = {np.arange(n).tobytes()}
+    multiply = len(tables) ** 2 * n <= _PRODUCTS
+    kept = []
+    for i, table in enumerate(tables):
+        if table.tobytes() not in implied:
+            kept.append(table)
+        if multiply:
+            implied.update(product.tobytes() for t in tables[: i + 1] for product in (t[table], table[t]))
+        if len(np.unique(table)) == n:
+            implied.add(np.argsort(table).tobytes())
+    return np.stack(kept) if kept else tables[:1]
+
+
+class PairPredecessors:
+    """The predecessors of pairs of states under each symbol."""
+
+    def __init__(self, tables: Ints) -> None:
+        self.symbols, self.n = tables.shape
+        self.sources = [np.argsort(table, kind="stable")[np.count_nonzero(table < 0) :] for table in tables]
+        self.counts = [np.bincount(table[table >= 0], minlength=self.n) for table in tables]
+        self.begins = [np.cumsum(count) - count for count in self.counts]
+
+    def __call__(self, a: int, p: Ints, q: Ints) -> tuple[Ints, Ints]:
+        """All pairs that symbol a sends to the pair (p[i], q[i]), for all i."""
+        width = self.counts[a][q]
+        many = self.counts[a][p] * width
+        which = np.repeat(np.arange(len(p)), many)
+        within = np.arange(len(which)) - np.repeat(np.cumsum(many) - many, many)
+        i, j = np.divmod(within, width[which])
+        return self.sources[a][self.begins[a][p[which]] + i], self.sources[a][self.begins[a][q[which]] + j]
+
+    def spread(self, known: Bools, p: Ints, q: Ints) -> None:
+        """Mark in `known` (n n) the pairs (p[i], q[i]) and all their predecessors under words, in both orders."""
+        new = ~known[p, q]
+        p, q = p[new], q[new]
+        known[p, q] = known[q, p] = True
+        while len(p):
+            found = []
+            for a in range(self.symbols):
+                from_p, from_q = self(a, p, q)
+                new = ~known[from_p, from_q]
+                from_p, from_q = from_p[new], from_q[new]
+                known[from_p, from_q] = known[from_q, from_p] = True
+                found.append((from_p, from_q))
+            p, q = (np.concatenate(side) for side in zip(*found, strict=True))

@@ -1,18 +1,25 @@
-"""Groups as machines: the word problem of a group given by generating permutations.
+"""Groups and monoids as machines: the word problem of a group or monoid given by generating maps.
 
-Conventions as in `monoids`: state = element, letter x sends q to x∘q, state 0 is the identity and the start.
+    A  letters     n  elements     d  points
+
+A monoid is given by maps of the points 0 .. d-1, one for each letter; a group by permutations. The states are the
+elements. Letter x sends state q to x∘q, so the state is the running composite of the letters: a word acts on the points
+from left to right. State 0 is the identity and the start; the others are numbered breadth-first, in letter order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from detent._types import Ints
 from detent.automata.machine import Moore
-from detent.automata.monoids import LIMIT, checked_maps, from_maps
-from detent.errors import InvalidMachine
+from detent.automata.run import smallest_dtype
+from detent.errors import BudgetExceeded, InvalidMachine
+
+LIMIT = 1_000_000
+"""The default largest number of elements of a monoid."""
 
 
 def from_permutations(
@@ -51,7 +58,7 @@ def permutation(cycles: Iterable[Sequence[int]], degree: int) -> list[int]:
 
 
 def cyclic(n: int) -> Moore:
-    """Z_n: the letters are the residues, the state is the sum of what was read, modulo n."""
+    """Z_n: the letters are the residues, the state is the sum of the letters modulo n."""
     _at_least(1, n, "cyclic group")
     residues = np.arange(n)
     names = tuple(map(str, range(n)))
@@ -91,6 +98,109 @@ def mathieu11() -> Moore:
     a = permutation([range(11)], 11)
     b = permutation([(2, 6, 10, 7), (3, 9, 4, 5)], 11)
     return from_permutations(np.stack([a, b, np.argsort(a), np.argsort(b)]), names=("a", "b", "a^-1", "b^-1"))
+
+
+def flip_flop() -> Moore:
+    """The flip-flop monoid: the state is the last reset or set, or the identity before the first."""
+    images_of = {"identity": (0, 1), "reset": (0, 0), "set": (1, 1)}
+    by_images = {images: name for name, images in images_of.items()}
+    return from_maps(list(images_of.values()), element_name=lambda images: by_images[images[0], images[1]])
+
+
+def permutation_reset(n: int) -> Moore:
+    """n states in which every letter permutes or resets: `rotate` (q to q + 1), `swap` (0 with 1), `reset` (to 0)."""
+    if n < 2:
+        raise InvalidMachine(f"a permutation-reset machine has at least 2 states; got {n}.")
+    states = tuple(map(str, range(n)))
+    q = np.arange(n)
+    tables = np.stack([(q + 1) % n, np.where(q < 2, 1 - q, q), np.zeros_like(q)])
+    return Moore(symbols=("rotate", "swap", "reset"), tables=tables, states=states, outputs=states, readout=q)
+
+
+def from_maps(
+    maps: Sequence[Sequence[int]] | Ints,
+    names: Sequence[str] | None = None,
+    *,
+    element_name: Callable[[Sequence[int]], str] | None = None,
+    limit: int = LIMIT,
+) -> Moore:
+    """The word problem of the transformation monoid that the maps generate.
+
+    `maps[a][k]` is where letter a sends point k. `element_name` names the elements, by default `map_name`; without
+    `names`, letters have the names of their elements.
+
+    >>> from_maps([[0, 0], [1, 1]], names=("reset", "set")).states
+    ('e', '[0 0]', '[1 1]')
+    """
+    letters = checked_maps(maps)
+    name = element_name or map_name
+    maps, tables = elements(letters, limit=limit)
+    states = tuple(map(name, maps.tolist()))
+    symbols = tuple(map(name, letters.tolist())) if names is None else tuple(names)
+    return Moore(symbols=symbols, tables=tables, states=states, outputs=states, readout=np.arange(len(maps)))
+
+
+def elements(letters: Ints, *, limit: int = LIMIT) -> tuple[Ints, Ints]:
+    """(every element as a map: n d, tables of the word problem: A n), breadth-first from the identity."""
+    A, d = letters.shape
+    letters = letters.astype(smallest_dtype(d))
+    frontier = np.arange(d, dtype=letters.dtype)[None, :]
+    number = {frontier.tobytes(): 0}
+    levels, tables = [frontier], []
+    width = frontier.nbytes
+    while len(frontier):
+        composites = letters[:, frontier].transpose(1, 0, 2)  # by element, then by letter: the order of numbering
+        raw = composites.tobytes()
+        before = len(number)
+        reached = [number.setdefault(raw[i : i + width], len(number)) for i in range(0, len(raw), width)]
+        if len(number) > limit:
+            raise BudgetExceeded(
+                f"this monoid has more than {limit} elements; raise the limit or choose other letters."
+            )
+        tables.append(np.array(reached, np.int64).reshape(-1, A))
+        fresh, first = np.unique(tables[-1], return_index=True)
+        frontier = composites.reshape(-1, d)[first[fresh >= before]]
+        levels.append(frontier)
+    return np.concatenate(levels), np.concatenate(tables).T
+
+
+def map_name(images: Sequence[int]) -> str:
+    """Cycle notation for a permutation, 'e' for the identity, the list of images for any other map.
+
+    >>> map_name([1, 0, 2]), map_name([0, 1, 2]), map_name([0, 0, 2])
+    ('(0 1)', 'e', '[0 0 2]')
+    """
+    if len(set(images)) < len(images):
+        return f"[{' '.join(map(str, images))}]"
+    cycles, seen = "", set()
+    for point, image in enumerate(images):
+        if image == point or point in seen:
+            continue
+        cycle = [point]
+        while image != point:
+            cycle.append(image)
+            image = images[image]
+        seen.update(cycle)
+        cycles += f"({' '.join(map(str, cycle))})"
+    return cycles or "e"
+
+
+def checked_maps(maps: Sequence[Sequence[int]] | Ints) -> Ints:
+    """The maps as an array (A d); refuse what is not a map of the points."""
+    try:
+        array = np.asarray(maps)
+    except ValueError:
+        raise InvalidMachine("the maps act on the same points; got maps of different lengths.") from None
+    if array.ndim != 2 or array.size == 0 or not np.issubdtype(array.dtype, np.integer):
+        raise InvalidMachine(
+            f"the maps are one row of integers for each letter; got {array.dtype} of shape {array.shape}."
+        )
+    d = array.shape[1]
+    wrong = np.argwhere((array < 0) | (array >= d))
+    if len(wrong):
+        a, k = wrong[0]
+        raise InvalidMachine(f"map {a} sends point {k} to {array[a, k]}, but there are {d} points (0..{d - 1}).")
+    return array
 
 
 def _at_least(least: int, n: int, kind: str) -> None:

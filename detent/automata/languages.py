@@ -1,4 +1,4 @@
-"""Small machines of note: Tomita's seven languages, modular arithmetic, and any machine from its tables."""
+"""Well-known small machines: Tomita's seven languages, modular arithmetic, and any machine from its tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from detent._types import Ints
 from detent.automata.machine import Moore
 from detent.errors import InvalidMachine
 
-# language: (where 0 sends each state, where 1 sends it, the rejecting states), from Tomita 1982
+# language: (where 0 sends each state, where 1 sends it, the rejecting states), from Tomita, "Dynamic construction of
+# finite-state automata from examples using hill-climbing", 1982
 _TOMITA: dict[int, tuple[list[int], list[int], set[int]]] = {
     1: ([1, 1], [0, 1], {1}),
     2: ([1, 1, 0], [2, 1, 1], {1, 2}),
@@ -23,10 +24,10 @@ _TOMITA: dict[int, tuple[list[int], list[int], set[int]]] = {
 
 
 def tomita(number: int) -> Moore:
-    """Tomita's language 1 to 7 over 0 and 1, as the smallest machine that says 'accept' or 'reject' in every state.
+    """Tomita's language 1 to 7 over 0 and 1, as the minimal DFA; the outputs are 'reject' and 'accept'.
 
-    1: only ones. 2: (10)*. 3: no odd run of ones with an odd run of zeros right after it. 4: no 000.
-    5: evenly many zeros and evenly many ones. 6: as many zeros as ones, modulo 3. 7: 0*1*0*1*.
+    1: only ones. 2: (10)*. 3: no odd run of ones followed directly by an odd run of zeros. 4: no 000.
+    5: an even number of zeros and of ones. 6: as many zeros as ones, modulo 3. 7: 0*1*0*1*.
     """
     if number not in _TOMITA:
         raise InvalidMachine(f"Tomita's languages are numbered 1 to 7; got {number}.")
@@ -38,22 +39,22 @@ def tomita(number: int) -> Moore:
 def modular_arithmetic(modulus: int) -> Moore:
     """A pocket calculator for residues: digits, +, - and *, read from left to right without precedence.
 
-    The state is a value and the operator that waits for a digit, if any ('3', '3+', '3-', '3*'); the start is '0' and
-    the output is the value. A digit is combined with the value by the waiting operator; with none waiting it begins
-    anew. Of several operators in a row the last counts. So '2+3*4' gives 20 modulo m, and '-3' gives m - 3.
+    The state is a value and the pending operator, if any ('3', '3+', '3-', '3*'); the start is '0' and the output is
+    the value. A digit is combined with the value by the pending operator; without one it replaces the value. Of several
+    operators in a row the last counts. So '2+3*4' gives 20 modulo m, and '-3' gives m - 3.
     """
     if modulus < 1:
         raise InvalidMachine(f"the modulus is at least 1; got {modulus}.")
-    residues, waiting = np.arange(modulus), ("", "+", "-", "*")
-    value = np.tile(residues, len(waiting))  # state number: waiting * modulus + value
+    residues, pending = np.arange(modulus), ("", "+", "-", "*")
+    value = np.tile(residues, len(pending))  # state number: pending * modulus + value
     digits = [
         np.concatenate([np.full(modulus, d), residues + d, residues - d, residues * d]) % modulus for d in residues
     ]
     operators = [which * modulus + value for which in (1, 2, 3)]
     names = tuple(map(str, range(modulus)))
     return Moore(
-        symbols=(*names, *waiting[1:]), tables=np.stack([*digits, *operators]),
-        states=tuple(v + operator for operator in waiting for v in names), outputs=names, readout=value,
+        symbols=(*names, *pending[1:]), tables=np.stack([*digits, *operators]),
+        states=tuple(v + operator for operator in pending for v in names), outputs=names, readout=value,
     )  # fmt: skip
 
 
@@ -66,13 +67,13 @@ def from_tables(
     outputs: Sequence[str] | None = None,
     readout: Sequence[int] | Ints | None = None,
 ) -> Moore:
-    """The Moore machine with these tables (A n); it puts out its state unless outputs and a read-out are given.
+    """The Moore machine with these tables (A n); its output is its state unless outputs and a read-out are given.
 
     >>> from_tables([[0, 1], [1, 0]]).run("1101")
     1
     """
     if (outputs is None) != (readout is None):
-        raise InvalidMachine("outputs and readout come together; got one without the other.")
+        raise InvalidMachine("outputs and readout are given together; got one without the other.")
     rows = np.asarray(tables) if isinstance(tables, np.ndarray) else [list(row) for row in tables]
     named = tuple(states) or tuple(map(str, range(len(rows[0]) if len(rows) else 0)))
     return Moore(

@@ -1,7 +1,7 @@
-"""Machines made of machines: side by side (direct, parallel) and one above the other (cascade).
+"""Products of machines: direct, parallel and cascade.
 
-A state of a product is a pair; state (p, q) has number p * n2 + q. A product of Moore machines is a Moore machine that
-puts out both answers; any other product is a semiautomaton.
+A state of a product is a pair; state (p, q) has number p * n2 + q. A product of Moore machines is a Moore machine whose
+outputs are pairs; any other product is a semiautomaton.
 """
 
 from __future__ import annotations
@@ -46,28 +46,28 @@ def cascade(
     *,
     reads: Literal["previous", "updated"] = "previous",
 ) -> M:
-    """The first machine reads the symbols; the second reads what the symbol and the first's state tell it to.
+    """The first machine reads the symbols; the second reads a function of the symbol and the first machine's state.
 
     feed[a][p] is the number of the second machine's symbol when symbol a meets state p of the first: the state before
     the step, as in a wreath product (`previous`), or after it, as in stacked layers (`updated`).
     """
-    told = np.asarray(feed)
-    if told.shape != first.tables.shape or not np.issubdtype(told.dtype, np.integer):
+    letters = np.asarray(feed)
+    if letters.shape != first.tables.shape or not np.issubdtype(letters.dtype, np.integer):
         raise InvalidMachine(
             f"feed holds a symbol number for each symbol and state of the first machine, shape {first.tables.shape}; "
-            f"got {told.dtype} of shape {told.shape}."
+            f"got {letters.dtype} of shape {letters.shape}."
         )
-    if told.min() < 0 or told.max() >= second.n_symbols:
+    if letters.min() < 0 or letters.max() >= second.n_symbols:
         raise InvalidMachine(
-            f"feed names symbols {told.min()} to {told.max()}, but the second machine has {second.n_symbols} "
+            f"feed names symbols {letters.min()} to {letters.max()}, but the second machine has {second.n_symbols} "
             f"(0..{second.n_symbols - 1})."
         )
     if reads not in ("previous", "updated"):
         raise InvalidMachine(f"reads is 'previous' or 'updated'; got {reads!r}.")
     p, q = np.divmod(np.arange(first.n_states * second.n_states), second.n_states)
     moved = first.tables[:, p]
-    letters = told[:, p] if reads == "previous" else np.take_along_axis(told, moved.astype(np.intp), axis=1)
-    tables = moved.astype(np.int64) * second.n_states + second.tables[letters, q]
+    read = letters[:, p] if reads == "previous" else np.take_along_axis(letters, moved.astype(np.intp), axis=1)
+    tables = moved.astype(np.int64) * second.n_states + second.tables[read, q]
     return _paired(first, second, first.symbols, tables)
 
 
@@ -81,8 +81,8 @@ def _paired(first: M, second: M, symbols: tuple[str, ...], tables: Ints) -> M:
     states = pair_names(first.states, second.states)
     if not (isinstance(first, Moore) and isinstance(second, Moore)):
         return Semiautomaton(symbols=symbols, tables=tables, states=states)
-    said = first.readout[:, None].astype(np.int64) * len(second.outputs) + second.readout
+    pairs = first.readout[:, None].astype(np.int64) * len(second.outputs) + second.readout
     return Moore(
         symbols=symbols, tables=tables, states=states, start=first.start * second.n_states + second.start,
-        outputs=pair_names(first.outputs, second.outputs), readout=said.ravel(),
+        outputs=pair_names(first.outputs, second.outputs), readout=pairs.ravel(),
     )  # fmt: skip

@@ -2,9 +2,9 @@
 
     A  symbols     n  states     B  words     L  their length
 
-tables[a, q] is where symbol a sends state q. Compiled when the kernels are there, else in NumPy by chunked
-composition: every chunk of every word is first composed into one table, the tables give each chunk its start,
-and then all chunks run side by side. Both give the same integers.
+tables[a, q] is where symbol a sends state q. Compiled kernels are used if they are installed. Otherwise NumPy runs in
+chunks (Ladner and Fischer, "Parallel prefix computation", 1980): every chunk of every word is composed into one table,
+the tables give each chunk its start, and then all chunks run in parallel. Both give the same integers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def trajectories(tables: Ints, words: Ints, starts: Ints, *, keep: bool = True) 
     if native.available() and words.dtype.itemsize in (1, 2, 4, 8):
         return _compiled(tables, words, starts, keep)
     _refuse_unknown(words, len(tables))
-    return _chunked(tables, words, starts, keep)
+    return chunked_trajectories(tables, words, starts, keep)
 
 
 def _compiled(tables: Ints, words: Ints, starts: Ints, keep: bool) -> tuple[Ints | None, Ints]:
@@ -59,7 +59,8 @@ def _refuse_unknown(words: Ints, symbols: int) -> None:
         )
 
 
-def _chunked(tables: Ints, words: Ints, starts: Ints, keep: bool) -> tuple[Ints | None, Ints]:
+def chunked_trajectories(tables: Ints, words: Ints, starts: Ints, keep: bool) -> tuple[Ints | None, Ints]:
+    """`trajectories` in NumPy, for words whose symbols are in range."""
     (B, L), n = words.shape, tables.shape[1]
     # composing costs n times a run, so many states or many words are run directly
     chunks = int(np.clip(np.sqrt(L / n) if n * B < 4096 else 1, 1, 4096))

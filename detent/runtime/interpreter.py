@@ -12,7 +12,7 @@ import numpy as np
 
 from detent import native
 from detent._types import Ints
-from detent.automata.run import _chunked, trajectories
+from detent.automata.run import chunked_trajectories, trajectories
 from detent.errors import InvalidWord
 from detent.runtime.alphabet import Alphabet, Letters
 from detent.runtime.programs import Program, Saying, program, saying
@@ -94,7 +94,7 @@ class Interpreter:
         if len(wrong):
             raise self.alphabet.unknown_at(word, int(wrong[0]))
         starts = np.array([state], np.int32)
-        path, ends = _chunked(self.shape.tables, numbers[None, :], starts, say is not None)
+        path, ends = chunked_trajectories(self.shape.tables, numbers[None, :], starts, say is not None)
         return (None if path is None else self._said(numbers[None, :], path, starts, say)[0]), int(ends[0])
 
     def _said(self, words: Ints, path: Ints, starts: Ints, say: Say | None) -> Ints:

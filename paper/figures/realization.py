@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from detent.automata import Mealy, Moore, Semiautomaton, draw
-from detent.automata.draw.arrows import brief
+from detent.automata.draw.scene import abbreviate
 from detent.errors import InvalidConfig, InvalidMachine
 from detent.records import Row
 from detent.report.figures.style import ALARM, GREY, INK, PAGE, STATES, of_kind, sheet, styled
@@ -146,7 +146,7 @@ def _bands(axes: Any, machine: Semiautomaton, last: int, title: str) -> None:
         axes.axhspan(q - 0.5, q + 0.5, color=pale(q), linewidth=0, zorder=0)
         axes.axhline(q + 0.5, color="white", linewidth=1.0, zorder=0.5)
     axes.set(xlim=(-0.35, last + 0.35), ylim=(-0.75, n - 0.25))
-    axes.set_yticks(range(n), [brief(name, 9) for name in machine.states])
+    axes.set_yticks(range(n), [abbreviate(name, 9) for name in machine.states])
     axes.tick_params(axis="both", length=0)
     axes.tick_params(axis="x", labelbottom=False)
     axes.grid(False)
@@ -203,7 +203,7 @@ def _run(axes: Any, machine: Semiautomaton, run: Sequence[Row]) -> None:
     """The run of the automaton, with the symbols between its states."""
     _tokens(axes, machine, [[row["state"]] for row in run], "run")
     for row in run[1:]:
-        axes.annotate(brief(row["symbol"], 8), (row["step"] - 0.5, 0), (0, 5.5), textcoords="offset points",
+        axes.annotate(abbreviate(row["symbol"], 8), (row["step"] - 0.5, 0), (0, 5.5), textcoords="offset points",
                       ha="center", fontsize=7, parse_math=False)  # fmt: skip
         arrow = {"arrowstyle": "-|>", "color": GREY, "linewidth": 0.7, "shrinkA": 0, "shrinkB": 0}
         axes.annotate("", (row["step"] - 0.34, 0), (row["step"] - 0.66, 0), arrowprops=arrow)
@@ -217,7 +217,7 @@ def _tokens(axes: Any, machine: Semiautomaton, read: Sequence[Sequence[int]], na
             continue
         for i, q in enumerate(states):
             at = step + (i - (len(states) - 1) / 2) * 0.22
-            words = brief(machine.states[q], 8 if len(states) == 1 else 2)
+            words = abbreviate(machine.states[q], 8 if len(states) == 1 else 2)
             _token(axes, at, words if len(states) == 1 or len(machine.states[q]) < 3 else " ", pale(q))
     axes.set(ylim=(-0.6, 0.9))
     axes.set_yticks([0], [name])

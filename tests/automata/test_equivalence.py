@@ -56,7 +56,7 @@ def differs(first, second, word: tuple[str, ...]) -> bool:
 
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.parametrize("kind", [Moore, Mealy])
-def test_against_aalpy(kind: type, seed: int) -> None:
+def test_distinguishing_word_against_aalpy(kind: type, seed: int) -> None:
     first = random_machine(kind, seed, n=3 + seed % 12)
     second = perturbed(first, seed)
     theirs, ours = bisimilar(as_aalpy(first), as_aalpy(second), return_cex=True), distinguishing_word(first, second)
@@ -69,7 +69,7 @@ def test_against_aalpy(kind: type, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_against_automata_lib(seed: int) -> None:
+def test_distinguishing_word_against_automata_lib(seed: int) -> None:
     first, second = random_machine(Moore, seed, n=6), random_machine(Moore, seed + 1000, n=5)
     first = first if seed % 3 else perturbed(second, seed)
     dfas = [
@@ -86,7 +86,7 @@ def test_against_automata_lib(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("kind", [Moore, Mealy])
-def test_no_shorter_word_separates(kind: type, seed: int) -> None:
+def test_distinguishing_word_is_a_shortest_one(kind: type, seed: int) -> None:
     first, second = random_machine(kind, seed, n=4), random_machine(kind, seed + 500, n=4)
     word = distinguishing_word(first, second)
     shortest = range(kind is Mealy, 8 if word is None else len(word))
@@ -94,7 +94,7 @@ def test_no_shorter_word_separates(kind: type, seed: int) -> None:
 
 
 @pytest.mark.parametrize("n", [2, 3, 50])
-def test_the_word_can_be_as_long_as_both_machines_together(n: int) -> None:
+def test_distinguishing_word_can_be_as_long_as_both_machines_together(n: int) -> None:
     """Counters modulo n and n + 1 that say yes at 0 and at n - 1: they agree as long as the first has not wrapped."""
     q = np.arange(n)
     first = Moore(symbols=("+",), tables=[(q + 1) % n], outputs=("no", "yes"), readout=(q == 0).astype(int))
@@ -103,12 +103,12 @@ def test_the_word_can_be_as_long_as_both_machines_together(n: int) -> None:
     assert distinguishing_word(first, second) == ("+",) * n
 
 
-def test_a_machine_is_equivalent_to_its_smallest() -> None:
+def test_distinguishing_word_of_a_machine_and_its_minimal_one_is_none() -> None:
     machine = random_machine(Moore, 3, n=40)
     assert distinguishing_word(machine, minimize(machine)) is None
 
 
-def test_one_flipped_table_entry_is_found() -> None:
+def test_distinguishing_word_finds_one_flipped_table_entry() -> None:
     machine = tomita(3)
     broken = replace(machine, tables=[[0, 2, 3, 2, 4], [1, 0, 4, 1, 0]])
     word = distinguishing_word(machine, broken)
@@ -116,7 +116,7 @@ def test_one_flipped_table_entry_is_found() -> None:
     assert differs(machine, broken, word)
 
 
-def test_names_are_compared_whatever_their_order() -> None:
+def test_distinguishing_word_compares_names_in_any_order() -> None:
     first = Moore(symbols=("a", "b"), tables=[[1, 0], [0, 1]], outputs=("no", "yes"), readout=[0, 1])
     second = Moore(symbols=("b", "a"), tables=[[0, 1], [1, 0]], outputs=("maybe", "yes", "no"), readout=[2, 1])
     assert distinguishing_word(first, second) is None
@@ -124,7 +124,7 @@ def test_names_are_compared_whatever_their_order() -> None:
     assert distinguishing_word(first, replace(second, readout=[1, 2])) == ()
 
 
-def test_what_cannot_be_compared_is_said() -> None:
+def test_distinguishing_word_refuses_machines_that_cannot_be_compared() -> None:
     with pytest.raises(InvalidMachine, match="over the same symbols; only the second reads '2'"):
         distinguishing_word(cyclic(2), cyclic(3))
     with pytest.raises(InvalidMachine, match="only the first reads '0' and only the second reads 'a'"):

@@ -67,7 +67,7 @@ def test_from_tables() -> None:
     told = from_tables(np.array([[1, 0]]), states=("off", "on"), outputs=("dark", "light"), readout=[0, 1])
     assert told.symbols == ("0",)
     assert told.output_ids("000").tolist() == [1, 0, 1]
-    with pytest.raises(InvalidMachine, match="outputs and readout come together"):
+    with pytest.raises(InvalidMachine, match="outputs and readout are given together"):
         from_tables([[0]], readout=[0])
     with pytest.raises(InvalidMachine, match="at least one symbol; got none"):
         from_tables([])

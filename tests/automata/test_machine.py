@@ -21,7 +21,7 @@ def mealy(**more):
     return Mealy(**{**SWAP, "outputs": ("x", "y"), "readout": [[0, 1, 0], [1, 1, 0]], **more})
 
 
-def test_words_may_be_names_numbers_or_strings():
+def test_encode_names_numbers_or_strings():
     machine = Semiautomaton(**SWAP)
     for word in ("ab", ["a", "b"], [0, 1], np.array([0, 1], np.uint8), ("a", "b")):
         assert machine.run(word, 0) == 2
@@ -31,7 +31,7 @@ def test_words_may_be_names_numbers_or_strings():
     assert Semiautomaton(symbols=("one", "two"), tables=[[0], [0]]).encode("two one").tolist() == [1, 0]
 
 
-def test_batches_are_words_side_by_side():
+def test_trajectory_of_a_batch():
     machine = Semiautomaton(**SWAP)
     assert machine.trajectory(["ab", "ba"], 0).tolist() == [[1, 2], [0, 1]]
     assert machine.trajectory(np.array([[0, 1], [1, 0]]), np.array([0, 1])).tolist() == [[1, 2], [2, 2]]
@@ -40,7 +40,7 @@ def test_batches_are_words_side_by_side():
     assert machine.trajectory([], 0).tolist() == []
 
 
-def test_the_empty_word_changes_nothing():
+def test_run_the_empty_word_changes_nothing():
     machine = Semiautomaton(**SWAP)
     assert machine.run("", 2) == 2
     assert machine.act([]).tolist() == [0, 1, 2]
@@ -51,7 +51,7 @@ def test_act_is_the_composite_of_the_tables():
     assert machine.act("ab").tolist() == [machine.run("ab", q) for q in range(3)] == [2, 0, 1]
 
 
-def test_moore_and_mealy_speak():
+def test_output_ids_of_moore_and_mealy():
     assert moore().output_ids("aab").tolist() == [0, 1, 1]
     assert moore().run("ab") == 0
     assert mealy().output_ids("aba").tolist() == [0, 1, 0]
@@ -59,7 +59,7 @@ def test_moore_and_mealy_speak():
     assert mealy().output_ids("").tolist() == []
 
 
-def test_the_machine_that_says_its_state():
+def test_moore_of_a_semiautomaton_outputs_its_state():
     said = Moore.of(Semiautomaton(**SWAP, states=("p", "q", "r")), start="q")
     assert said.start == 1
     assert said.outputs == ("p", "q", "r")
@@ -83,7 +83,7 @@ def test_machines_compare_by_value_and_hash():
         assert moore() != other
 
 
-def test_machines_do_not_change():
+def test_machines_are_immutable():
     machine, given = moore(), np.array(SWAP["tables"])
     with pytest.raises(dataclasses.FrozenInstanceError):
         machine.start = 2
@@ -97,7 +97,7 @@ def test_machines_do_not_change():
 @pytest.mark.parametrize(
     ("states", "dtype"), [(2, np.uint8), (256, np.uint8), (257, np.uint16), (65536, np.uint16), (65537, np.uint32)]
 )
-def test_tables_are_kept_small(states, dtype):
+def test_tables_have_the_smallest_dtype(states, dtype):
     machine = Semiautomaton(symbols=("next",), tables=[np.roll(np.arange(states), -1)])
     assert machine.tables.dtype == dtype
     assert machine.run([0] * 3, states - 1) == 2 % states
@@ -126,7 +126,7 @@ def test_tables_are_kept_small(states, dtype):
         (lambda: moore(outputs=()), "at least one output"),
     ],
 )
-def test_what_is_no_machine_is_refused_with_the_culprit(build, sentence):
+def test_invalid_machine_names_the_culprit(build, sentence):
     with pytest.raises(InvalidMachine, match=sentence):
         build()
 
@@ -146,7 +146,7 @@ def test_what_is_no_machine_is_refused_with_the_culprit(build, sentence):
         (lambda m: m.trajectory(np.zeros((2, 2), int), np.array([0, 3])), "a start state is out of range"),
     ],
 )
-def test_what_a_machine_cannot_read_is_named(call, sentence):
+def test_invalid_word_names_the_culprit(call, sentence):
     with pytest.raises(InvalidWord, match=sentence):
         call(Semiautomaton(**SWAP))
 

@@ -77,13 +77,13 @@ def test_cascade_refuses_a_wrong_feed() -> None:
         cascade(cyclic(2), cyclic(3), [[0, 0], [0, 0]], reads="next")  # type: ignore[type-var, arg-type]
 
 
-def test_a_product_with_a_plain_semiautomaton_is_plain() -> None:
+def test_parallel_with_a_semiautomaton_is_a_semiautomaton() -> None:
     plain = Semiautomaton(symbols=("0", "1"), tables=[[0, 1], [1, 0]])
     assert type(parallel(plain, tomita(1))) is Semiautomaton
     assert type(parallel(tomita(1), tomita(1))) is Moore
 
 
-def test_names_that_would_collide_are_quoted() -> None:
+def test_pair_names_that_would_collide_are_quoted() -> None:
     assert pair_names(("a, b", "a"), ("c", "b, c")) == (
         "('a, b', 'c')", "('a, b', 'b, c')", "('a', 'c')", "('a', 'b, c')",
     )  # fmt: skip

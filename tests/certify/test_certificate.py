@@ -143,7 +143,7 @@ def test_summary_of_certificates() -> None:
         "heads: 4 3",
         "6 of 12 joint indices reached, for 6 target states: one configuration for each",
         "the output after every word of any length equals the target's",
-        "the target is not definite: '(0 1)' keeps 'e' and '(0 1)' apart, however often it is read",
+        "the target is not definite: '(0 1)' keeps 'e' and '(0 1)' apart, however often it is repeated",
         "the target is a group: every symbol permutes the states",
         "weakest column: head 0, symbol '(0 1)', index 0, margin 4",
         "smallest margins of the logits: (0 1) 4, (1 2) 4",

@@ -1,8 +1,10 @@
-"""Place the states of a machine on the plane: try several layouts, keep the one that reads best.
+"""Place the states of a machine in the plane: try several layouts, keep the most readable one.
 
     n  states     E  arrows (pairs of different states)
 
-Deterministic for a given seed.
+Candidates are circles, layers by distance from the start, concentric cycles of a permutation, planar drawings (Tutte,
+"How to draw a graph", 1963), and stress majorization from these and from random positions (Gansner, Koren and North,
+"Graph drawing by stress majorization", 2004). `clutter` scores them. Deterministic for a seed.
 """
 
 from __future__ import annotations
@@ -14,146 +16,7 @@ from numpy.typing import NDArray
 
 from detent._types import Ints
 
-# -- Ways to place states: circles, layers, rings, minimal stress, and drawings without crossings.
-
 Points = NDArray[np.float64]
-
-
-def candidates(n: int, pairs: Ints, tables: Ints, start: int, seed: int) -> Iterator[Points]:
-    """Layouts of n >= 3 connected states, the plainest first, in no particular scale."""
-    steps = _distances(n, pairs)
-    yield _circle(np.arange(n))
-    yield _circle(_chain(steps, start))
-    yield _layers(steps[start], pairs)
-    for table in tables[:4]:
-        rings = _rings(table)
-        if rings is not None:
-            yield rings
-            yield _stress(steps, rings)
-    for flat in _planar(n, pairs):
-        yield flat
-        yield _stress(steps, flat, rounds=15)
-    yield _stress(steps, _circle(_chain(steps, start)))
-    random = np.random.default_rng(seed)
-    for _ in range(8 if n <= 40 else 3):
-        yield _stress(steps, random.normal(size=(n, 2)))
-
-
-def _distances(n: int, pairs: Ints) -> Points:
-    """Arrows between any two states, directions ignored; states without a way are one farther than the farthest."""
-    steps = np.full((n, n), np.inf)
-    steps[pairs[:, 0], pairs[:, 1]] = steps[pairs[:, 1], pairs[:, 0]] = 1
-    np.fill_diagonal(steps, 0)
-    for middle in range(n):
-        np.minimum(steps, steps[:, middle, None] + steps[None, middle], out=steps)
-    return np.where(np.isinf(steps), steps[np.isfinite(steps)].max() + 1, steps)
-
-
-def _circle(order: Ints, radius: float = 1.0) -> Points:
-    """The states evenly on a circle in this order, the first one on the left."""
-    turn = np.pi - 2 * np.pi * np.arange(len(order)) / len(order)
-    points = np.empty((len(order), 2))
-    points[order] = radius * np.stack([np.cos(turn), np.sin(turn)], 1)
-    return points
-
-
-def _chain(steps: Points, start: int) -> Ints:
-    """An order in which neighbours follow each other: always the nearest state that is left."""
-    order, left = [start], np.ones(len(steps), bool)
-    left[start] = False
-    while left.any():
-        order.append(int(np.argmin(np.where(left, steps[order[-1]], np.inf))))
-        left[order[-1]] = False
-    return np.array(order)
-
-
-def _layers(depth: Points, pairs: Ints) -> Points:
-    """Columns by distance from the start, each sorted by where its neighbours are, a few times."""
-    n = len(depth)
-    points = np.stack([depth * 1.2, np.zeros(n)], 1)
-    joined = np.zeros((n, n))
-    joined[pairs[:, 0], pairs[:, 1]] = joined[pairs[:, 1], pairs[:, 0]] = 1
-    height = np.arange(n, dtype=float)
-    for _ in range(12):
-        pulled = (joined @ height + 0.1 * height) / (joined.sum(1) + 0.1)
-        for layer in np.unique(depth):
-            (members,) = np.nonzero(depth == layer)
-            rank = np.argsort(np.argsort(pulled[members], kind="stable"))
-            height[members] = rank - (len(members) - 1) / 2
-    points[:, 1] = height
-    return points
-
-
-def _rings(table: Ints) -> Points | None:
-    """The cycles of a permutation as concentric rings; None when it has none, or too many."""
-    n = len(table)
-    if len(np.unique(table)) < n:
-        return None
-    cycles, left = [], set(range(n))
-    while left:
-        q, cycle = min(left), []
-        while q in left:
-            left.remove(q)
-            cycle.append(q)
-            q = int(table[q])
-        cycles.append(cycle)
-    if not 2 <= len(cycles) <= 4 or len(cycles[0]) < 3:
-        return None
-    points = np.empty((n, 2))
-    for i, cycle in enumerate(cycles):
-        points[cycle] = _circle(np.arange(len(cycle)), 1.0 + i)
-    return points
-
-
-def _planar(n: int, pairs: Ints) -> Iterator[Points]:
-    """If arrows need not cross: a face outside, every other state between its neighbours, arrows of like length."""
-    import networkx
-
-    planar, embedding = networkx.check_planarity(networkx.Graph(pairs.tolist()))
-    if not planar:
-        return
-    seen: set[tuple[int, int]] = set()
-    faces = [embedding.traverse_face(u, v, seen) for u, v in embedding.edges() if (u, v) not in seen]
-    for face in sorted(faces, key=len, reverse=True)[:2]:
-        if len(set(face)) == len(face) >= 3:
-            yield _tutte(n, pairs, np.array(face))
-
-
-def _tutte(n: int, pairs: Ints, outside: Ints) -> Points:
-    inside = np.setdiff1d(np.arange(n), outside)
-    points = np.zeros((n, 2))
-    points[outside] = _circle(np.arange(len(outside)))
-    pull = np.ones(len(pairs))
-    for _ in range(25):
-        joined = np.zeros((n, n))
-        joined[pairs[:, 0], pairs[:, 1]] = joined[pairs[:, 1], pairs[:, 0]] = pull
-        matrix = (np.diag(joined.sum(1)) - joined)[np.ix_(inside, inside)]
-        points[inside] = np.linalg.lstsq(matrix, joined[np.ix_(inside, outside)] @ points[outside], rcond=None)[0]
-        # any positive pulls keep the drawing free of crossings, so long arrows may pull harder
-        lengths = np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1)
-        pull *= np.sqrt(np.maximum(lengths, 1e-3) / lengths.mean())
-    return points
-
-
-def _stress(steps: Points, points: Points, rounds: int = 200) -> Points:
-    """Move all points at once to where the stress bound is smallest, until nothing moves (majorisation)."""
-    wanted = np.maximum(steps, 1e-9)
-    weight = np.where(steps > 0, wanted**-2.0, 0.0)
-    # all points shifted alike have equal stress; adding 1 pins the mean and makes the matrix invertible
-    laplacian = np.linalg.inv(np.diag(weight.sum(1)) - weight + 1.0)
-    points = points * (steps.mean() / max(float(np.abs(points).mean()), 1e-9))
-    for _ in range(rounds):
-        apart = np.linalg.norm(points[:, None] - points[None], axis=2)
-        pull = np.where(apart > 1e-9, weight * steps / np.maximum(apart, 1e-9), 0.0)
-        moved = laplacian @ ((np.diag(pull.sum(1)) - pull) @ points)
-        still, points = np.abs(moved - points).max() < 1e-4, moved
-        if still:
-            break
-    # stress does not know up from left: turn the longest extent level
-    centred = points - points.mean(0)
-    return np.asarray(centred @ np.linalg.svd(centred, full_matrices=False)[2].T)
-
-
 BETWEEN_PARTS = 0.9
 
 
@@ -215,7 +78,7 @@ def _parts(n: int, pairs: Ints, start: int) -> list[Ints]:
 
 
 def clutter(points: Points, pairs: Ints) -> float:
-    """How badly a layout reads: crossings, arrows through states, states too close, arrows too long."""
+    """The score of a layout, lower is better: crossings, arrows through states, states too close, long arrows."""
     lengths = np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1) if len(pairs) else np.ones(1)
     apart = np.linalg.norm(points[:, None] - points[None], axis=2) + 10 * np.eye(len(points))
     close = np.clip(0.9 - apart, 0, None).sum()
@@ -245,7 +108,7 @@ def crossings(points: Points, pairs: Ints) -> int:
 
 
 def _pierced(points: Points, pairs: Ints, clearance: float = 0.28) -> float:
-    """How many states lie on arrows that do not concern them."""
+    """The number of states that lie on arrows between other states."""
     if not len(pairs):
         return 0.0
     begin, along = points[pairs[:, 0]], points[pairs[:, 1]] - points[pairs[:, 0]]
@@ -257,10 +120,145 @@ def _pierced(points: Points, pairs: Ints, clearance: float = 0.28) -> float:
 
 
 def _normal(points: Points, pairs: Ints, start: int) -> Points:
-    """Lying rather than standing, the start on the left or on top, with the median arrow of length 1."""
-    centred = points - points.mean(0)
-    if np.ptp(centred[:, 1]) > np.ptp(centred[:, 0]):
-        centred = centred[:, ::-1]
-    aside = [-1 if centred[start, 0] > 1e-9 else 1, -1 if centred[start, 1] < -1e-9 else 1]
-    lengths = np.linalg.norm(centred[pairs[:, 0]] - centred[pairs[:, 1]], axis=1) if len(pairs) else np.ones(1)
-    return np.asarray(centred * aside / max(float(np.median(lengths)), 1e-9))
+    """Wider than tall, the start on the left or on top, the median arrow of length 1."""
+    centerd = points - points.mean(0)
+    if np.ptp(centerd[:, 1]) > np.ptp(centerd[:, 0]):
+        centerd = centerd[:, ::-1]
+    aside = [-1 if centerd[start, 0] > 1e-9 else 1, -1 if centerd[start, 1] < -1e-9 else 1]
+    lengths = np.linalg.norm(centerd[pairs[:, 0]] - centerd[pairs[:, 1]], axis=1) if len(pairs) else np.ones(1)
+    return np.asarray(centerd * aside / max(float(np.median(lengths)), 1e-9))
+
+
+def candidates(n: int, pairs: Ints, tables: Ints, start: int, seed: int) -> Iterator[Points]:
+    """Layouts of n >= 3 connected states, the plainest first, in no particular scale."""
+    steps = _distances(n, pairs)
+    yield _circle(np.arange(n))
+    yield _circle(_chain(steps, start))
+    yield _layers(steps[start], pairs)
+    for table in tables[:4]:
+        rings = _rings(table)
+        if rings is not None:
+            yield rings
+            yield _stress(steps, rings)
+    for flat in _planar(n, pairs):
+        yield flat
+        yield _stress(steps, flat, rounds=15)
+    yield _stress(steps, _circle(_chain(steps, start)))
+    random = np.random.default_rng(seed)
+    for _ in range(8 if n <= 40 else 3):
+        yield _stress(steps, random.normal(size=(n, 2)))
+
+
+def _distances(n: int, pairs: Ints) -> Points:
+    """Arrows between any two states, directions ignored; states without a way are one farther than the farthest."""
+    steps = np.full((n, n), np.inf)
+    steps[pairs[:, 0], pairs[:, 1]] = steps[pairs[:, 1], pairs[:, 0]] = 1
+    np.fill_diagonal(steps, 0)
+    for middle in range(n):
+        np.minimum(steps, steps[:, middle, None] + steps[None, middle], out=steps)
+    return np.where(np.isinf(steps), steps[np.isfinite(steps)].max() + 1, steps)
+
+
+def _circle(order: Ints, radius: float = 1.0) -> Points:
+    """The states evenly on a circle in this order, the first one on the left."""
+    turn = np.pi - 2 * np.pi * np.arange(len(order)) / len(order)
+    points = np.empty((len(order), 2))
+    points[order] = radius * np.stack([np.cos(turn), np.sin(turn)], 1)
+    return points
+
+
+def _chain(steps: Points, start: int) -> Ints:
+    """An order in which neighbors follow each other: always the nearest state that is left."""
+    order, left = [start], np.ones(len(steps), bool)
+    left[start] = False
+    while left.any():
+        order.append(int(np.argmin(np.where(left, steps[order[-1]], np.inf))))
+        left[order[-1]] = False
+    return np.array(order)
+
+
+def _layers(depth: Points, pairs: Ints) -> Points:
+    """Columns by distance from the start, each sorted by where its neighbors are, a few times."""
+    n = len(depth)
+    points = np.stack([depth * 1.2, np.zeros(n)], 1)
+    joined = np.zeros((n, n))
+    joined[pairs[:, 0], pairs[:, 1]] = joined[pairs[:, 1], pairs[:, 0]] = 1
+    height = np.arange(n, dtype=float)
+    for _ in range(12):
+        pulled = (joined @ height + 0.1 * height) / (joined.sum(1) + 0.1)
+        for layer in np.unique(depth):
+            (members,) = np.nonzero(depth == layer)
+            rank = np.argsort(np.argsort(pulled[members], kind="stable"))
+            height[members] = rank - (len(members) - 1) / 2
+    points[:, 1] = height
+    return points
+
+
+def _rings(table: Ints) -> Points | None:
+    """The cycles of a permutation as concentric rings; None when it has none, or too many."""
+    n = len(table)
+    if len(np.unique(table)) < n:
+        return None
+    cycles, left = [], set(range(n))
+    while left:
+        q, cycle = min(left), []
+        while q in left:
+            left.remove(q)
+            cycle.append(q)
+            q = int(table[q])
+        cycles.append(cycle)
+    if not 2 <= len(cycles) <= 4 or len(cycles[0]) < 3:
+        return None
+    points = np.empty((n, 2))
+    for i, cycle in enumerate(cycles):
+        points[cycle] = _circle(np.arange(len(cycle)), 1.0 + i)
+    return points
+
+
+def _planar(n: int, pairs: Ints) -> Iterator[Points]:
+    """If arrows need not cross: a face outside, every other state between its neighbors, arrows of like length."""
+    import networkx
+
+    planar, embedding = networkx.check_planarity(networkx.Graph(pairs.tolist()))
+    if not planar:
+        return
+    seen: set[tuple[int, int]] = set()
+    faces = [embedding.traverse_face(u, v, seen) for u, v in embedding.edges() if (u, v) not in seen]
+    for face in sorted(faces, key=len, reverse=True)[:2]:
+        if len(set(face)) == len(face) >= 3:
+            yield _tutte(n, pairs, np.array(face))
+
+
+def _tutte(n: int, pairs: Ints, outside: Ints) -> Points:
+    inside = np.setdiff1d(np.arange(n), outside)
+    points = np.zeros((n, 2))
+    points[outside] = _circle(np.arange(len(outside)))
+    pull = np.ones(len(pairs))
+    for _ in range(25):
+        joined = np.zeros((n, n))
+        joined[pairs[:, 0], pairs[:, 1]] = joined[pairs[:, 1], pairs[:, 0]] = pull
+        matrix = (np.diag(joined.sum(1)) - joined)[np.ix_(inside, inside)]
+        points[inside] = np.linalg.lstsq(matrix, joined[np.ix_(inside, outside)] @ points[outside], rcond=None)[0]
+        # any positive pulls keep the drawing free of crossings, so long arrows may pull harder
+        lengths = np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1)
+        pull *= np.sqrt(np.maximum(lengths, 1e-3) / lengths.mean())
+    return points
+
+
+def _stress(steps: Points, points: Points, rounds: int = 200) -> Points:
+    """Move all points at once to where the stress bound is smallest, until nothing moves (majorization)."""
+    wanted = np.maximum(steps, 1e-9)
+    weight = np.where(steps > 0, wanted**-2.0, 0.0)
+    # all points shifted alike have equal stress; adding 1 pins the mean and makes the matrix invertible
+    laplacian = np.linalg.inv(np.diag(weight.sum(1)) - weight + 1.0)
+    points = points * (steps.mean() / max(float(np.abs(points).mean()), 1e-9))
+    for _ in range(rounds):
+        apart = np.linalg.norm(points[:, None] - points[None], axis=2)
+        pull = np.where(apart > 1e-9, weight * steps / np.maximum(apart, 1e-9), 0.0)
+        moved = laplacian @ ((np.diag(pull.sum(1)) - pull) @ points)
+        still, points = np.abs(moved - points).max() < 1e-4, moved
+        if still:
+            break
+    # stress does not know up from left: turn the longest extent level
+    centerd = points - points.mean(0)
+    return np.asarray(centerd @ np.linalg.svd(centerd, full_matrices=False)[2].T)

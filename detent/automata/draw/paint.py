@@ -1,7 +1,7 @@
 """Paint a scene with matplotlib: states, arrows, loops, labels, the start.
 
-Lengths are in heights of a state, so that fonts and lines follow the scale of the picture. Colours are chosen to stay
-apart for colour-blind eyes (after Okabe and Ito, darkened for white paper); line styles repeat them without colour.
+Lengths are in heights of a state, so that fonts and lines follow the scale of the picture. Colors are chosen to stay
+apart for color-blind eyes (after Okabe and Ito, darkened for white paper); line styles repeat them without color.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from detent.automata.draw.arrows import Arrow
 from detent.automata.draw.layout import Points
 from detent.automata.draw.routes import Route, along, beside, free_direction, loop, place_label, routes
-from detent.automata.draw.scene import Scene, half_of
+from detent.automata.draw.scene import Arrow, Scene, half_of
 from detent.automata.machine import Moore
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#B8860B", "#444444")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#AA4499", "#B8860B", "#444444")
 STYLES: tuple[Any, ...] = (
     "-", (0, (5, 1.6)), (0, (1.4, 1.2)), (0, (5, 1.4, 1.2, 1.4)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1))
 )  # fmt: skip
@@ -50,7 +49,7 @@ class Painter:
         for arrow in self.scene.arrows:
             if arrow.is_loop:
                 self._loop(arrow)
-        if self.scene.labelled:
+        if self.scene.labeled:
             self._labels(arrows, curves)
         self._states()
         corners = np.concatenate(self.corners)
@@ -63,15 +62,15 @@ class Painter:
         accepting = np.zeros(machine.n_states, bool)
         if isinstance(machine, Moore) and machine.outputs == ("reject", "accept"):
             accepting = machine.readout.astype(bool)
-        for q, (centre, (name, output)) in enumerate(zip(self.points, scene.labels, strict=True)):
+        for q, (center, (name, output)) in enumerate(zip(self.points, scene.labels, strict=True)):
             fill = SHADE if q in scene.hubs else FILL
             for inset in (0.0, 0.14)[: 1 + accepting[q]]:
                 width, height = 2 * self.size - inset
                 self.axes.add_patch(
-                    Ellipse(centre, width, height, facecolor=fill, edgecolor=INK, linewidth=self._line(), zorder=3)
+                    Ellipse(center, width, height, facecolor=fill, edgecolor=INK, linewidth=self._line(), zorder=3)
                 )
-            self._text(centre + np.array([0, 0.16 * bool(output)]), name, 0.27 if output else 0.31)
-            self._text(centre - np.array([0, 0.2]), output, 0.27, weight="bold")
+            self._text(center + np.array([0, 0.16 * bool(output)]), name, 0.27 if output else 0.31)
+            self._text(center - np.array([0, 0.2]), output, 0.27, weight="bold")
 
     def _arrow(self, curve: Route, arrow: Arrow, heads: str) -> None:
         from matplotlib.patches import FancyArrowPatch
@@ -79,16 +78,14 @@ class Painter:
 
         code = Path.CURVE3 if len(curve) == 3 else Path.CURVE4
         path = Path(curve, [Path.MOVETO] + [code] * (len(curve) - 1))
-        colour, style = colour_of(arrow, self.scene.coloured)
+        color, style = color_of(arrow, self.scene.colored)
         # the line may be broken, its heads never, so they are two patches
         self.axes.add_patch(
-            FancyArrowPatch(path=path, arrowstyle="-", color=colour, linestyle=style, linewidth=self._line(1.2),
+            FancyArrowPatch(path=path, arrowstyle="-", color=color, linestyle=style, linewidth=self._line(1.2),
                             capstyle="butt", zorder=2)
         )  # fmt: skip
         self.axes.add_patch(
-            FancyArrowPatch(
-                path=path, arrowstyle=heads, mutation_scale=self.head, color=colour, linewidth=0, zorder=2.5
-            )
+            FancyArrowPatch(path=path, arrowstyle=heads, mutation_scale=self.head, color=color, linewidth=0, zorder=2.5)
         )
         self.corners.append(along(curve))
 
@@ -120,7 +117,7 @@ class Painter:
         self._arrow(curve, arrow, "-|>")
         around = along(curve)
         self.boxes.append((around.mean(0), np.ptp(around, axis=0) / 2))
-        if self.scene.labelled:
+        if self.scene.labeled:
             half = half_of(arrow.label)
             self._boxed(beside(around[len(around) // 2], angle, half), half, arrow.label)
 
@@ -149,12 +146,10 @@ class Painter:
         return float(np.clip(0.032 * width * self.points_per_unit, 0.5 * width, 1.5 * width))
 
 
-def colour_of(arrow: Arrow, coloured: bool) -> tuple[str, Any]:
+def color_of(arrow: Arrow, colored: bool) -> tuple[str, Any]:
     """Colour and line style of an arrow: those of its symbol, if it has one and there are few."""
     return (
-        (COLOURS[arrow.symbols[0]], STYLES[arrow.symbols[0]])
-        if coloured and len(arrow.symbols) == 1
-        else (SEVERAL, "-")
+        (COLORS[arrow.symbols[0]], STYLES[arrow.symbols[0]]) if colored and len(arrow.symbols) == 1 else (SEVERAL, "-")
     )
 
 

@@ -1,4 +1,4 @@
-"""Lead arrows around states, loops into free corners, labels to free places. Lengths in heights of a state.
+"""Route arrows around states, loops into free corners, labels to free positions. Lengths in heights of a state.
 
 A state is an ellipse, `size` its half width and half height. A route is a Bezier curve: 3 points for an arrow,
 4 for a loop, cut where it leaves its source and enters its target.
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from detent.automata.draw.arrows import Arrow
 from detent.automata.draw.layout import Points
+from detent.automata.draw.scene import Arrow
 
 Route = NDArray[np.float64]
 _TIMES = np.linspace(0, 1, 33)
@@ -84,14 +84,14 @@ def _between(route: Route, begin: Points, end: Points, size: Points, gap: float 
 
 
 def free_direction(q: int, points: Points, busy: Sequence[float], preferred: float) -> float:
-    """The angle at which state q has most room: far from its arrows and from near states, close to `preferred`."""
+    """The angle at which state q has most space: far from its arrows and from near states, close to `preferred`."""
     angles = np.linspace(-np.pi, np.pi, 48, endpoint=False)
     to = np.delete(points, q, axis=0) - points[q]
     near = to[np.linalg.norm(to, axis=1) < 4.5]
-    room = np.full(len(angles), np.pi)
+    space = np.full(len(angles), np.pi)
     for angle in [*busy, *np.arctan2(near[:, 1], near[:, 0])]:
-        room = np.minimum(room, np.abs(_turn(angles - angle)))
-    return float(angles[np.argmax(np.minimum(room, 1.1) - 0.15 * np.abs(_turn(angles - preferred)))])
+        space = np.minimum(space, np.abs(_turn(angles - angle)))
+    return float(angles[np.argmax(np.minimum(space, 1.1) - 0.15 * np.abs(_turn(angles - preferred)))])
 
 
 def _turn(angle: Points) -> Points:
@@ -99,16 +99,16 @@ def _turn(angle: Points) -> Points:
     return np.asarray((angle + np.pi) % (2 * np.pi) - np.pi)
 
 
-def loop(centre: Points, size: Points, angle: float, reach: float = 1.0) -> Route:
+def loop(center: Points, size: Points, angle: float, length: float = 1.0) -> Route:
     """A small loop out of a state and back, in this direction."""
 
     def on_rim(turn: float, far: float) -> Points:
         direction = np.array([np.cos(turn), np.sin(turn)])
-        return np.asarray(centre + far * direction / np.linalg.norm(direction / size))
+        return np.asarray(center + far * direction / np.linalg.norm(direction / size))
 
     def out(turn: float) -> Points:
         rim = on_rim(turn, 1.0)
-        return np.asarray(rim + reach * np.array([np.cos(turn), np.sin(turn)]))
+        return np.asarray(rim + length * np.array([np.cos(turn), np.sin(turn)]))
 
     # on a wide ellipse equal angles are unequal distances along the rim, so the legs stand by distance
     spread = 0.42 * float(size[1] / np.hypot(size[0] * np.sin(angle), size[1] * np.cos(angle)))
@@ -137,7 +137,7 @@ def place_label(
     def cost(i: int) -> float:
         at = candidates[i]
         on_states = (np.abs(points - at) < size + half).all(1).sum()
-        on_boxes = sum(bool((np.abs(centre - at) < other + half).all()) for centre, other in boxes)
+        on_boxes = sum(bool((np.abs(center - at) < other + half).all()) for center, other in boxes)
         on_curves = (np.abs(curves - at) < half).all(1).sum() if len(curves) else 0
         return 40.0 * on_states + 25.0 * on_boxes + 0.4 * on_curves + 0.3 * i
 

@@ -1,4 +1,4 @@
-"""Write a matplotlib figure to a file: the same bytes for the same drawing, whole or not at all."""
+"""Write a matplotlib figure to a file, atomically: the same bytes for the same drawing."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ DOTS_PER_INCH = 180
 
 
 def save(figure: Any, target: str | os.PathLike[str], **how: Any) -> None:
-    """Write the figure as what the ending of the file says; `how` goes to matplotlib's savefig."""
+    """Write the figure in the format of the file's extension; `how` goes to matplotlib's savefig."""
     write_atomically(target, rendered(figure, picture_format(target), **how))
 
 
 def rendered(figure: Any, suffix: str, **how: Any) -> bytes:
-    """The figure as the content of a file with this ending."""
+    """The figure as the content of a file with this extension."""
     from matplotlib import rc_context
 
     content = io.BytesIO()
     metadata: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix, {})
     with rc_context({"svg.hashsalt": "detent"}), warnings.catch_warnings():
-        # a letter that the font lacks is drawn as a box, which is all that a picture can do
+        # a character that the font lacks is drawn as a box
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(
             content, **{"format": suffix[1:], "dpi": DOTS_PER_INCH, "metadata": metadata, "facecolor": "white"} | how
@@ -37,7 +37,7 @@ def rendered(figure: Any, suffix: str, **how: Any) -> bytes:
 
 
 def _slim(svg: bytes) -> bytes:
-    """Paths in hundredths of a point and on one line each, which makes a file smaller by a fifth."""
+    """Round paths to hundredths of a point and put each on one line: a fifth smaller."""
 
     def shorter(found: re.Match[bytes]) -> bytes:
         return re.sub(rb"\.(\d\d)\d+", rb".\1", found[0].replace(b" \n", b" ").replace(b"\n", b" "))
@@ -46,7 +46,7 @@ def _slim(svg: bytes) -> bytes:
 
 
 def picture_format(target: str | os.PathLike[str]) -> str:
-    """The ending of the file, if it is that of a picture."""
+    """The extension of the file, if it is that of a picture."""
     suffix = Path(target).suffix.lower()
     if suffix not in PICTURES:
         raise unknown("picture format", suffix, PICTURES)

@@ -1,38 +1,49 @@
-"""Decide what of a machine a picture shows, by how much of it can be read.
+"""What a diagram of a machine shows, by how much of it can be read: its arrows, labels, names and positions.
 
-Labels stand on the arrows while these are few; long labels become letters and numbers with a key. Beyond, colours say
-the symbol, self-loops are folded, states to which everybody leads are shaded and lose their incoming arrows, and
-names give way to numbers. Whatever is left out is said in a sentence.
+    A  symbols     n  states
+
+There is one arrow per pair of states, its symbols merged into a short label. Two arrows that are inverse to each other
+with the same label (a transposition) become one with two heads. Labels are written on the arrows while these are few;
+long labels are coded by letters and numbers with a key. Beyond that, colors stand for symbols, self-loops are hidden,
+states that many others lead to are shaded and lose their incoming arrows, and names give way to numbers. Everything
+that is left out is said in a sentence below the diagram.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
 import numpy as np
 
-from detent.automata.draw.arrows import arrows_of, can_be_coded, codes, node_labels
 from detent.automata.draw.layout import Points, place
 from detent.automata.machine import Mealy, Moore, Semiautomaton
 
-LABELLED_ARROWS = 48
-"""Arrows that still carry labels, where nothing else says the symbol."""
-LABELLED_COLOURED_ARROWS = 34
-"""Arrows that still carry labels, where the colour says the symbol too."""
+LABELED_ARROWS = 48
+"""Arrows up to which labels are drawn, if nothing else shows the symbol."""
+LABELED_COLORED_ARROWS = 34
+"""Arrows up to which labels are drawn, if the color shows the symbol too."""
 LOOPED_STATES = 32
-"""States whose self-loops and hubs are still drawn."""
+"""States up to which self-loops and arrows into hubs are drawn."""
 NAMED_STATES = 80
-"""States that still carry their names or numbers."""
+"""States up to which names or numbers are drawn."""
 DRAWN_STATES = 130
-"""States that are drawn as circles."""
+"""States up to which circles are drawn."""
 DRAWN_ARROWS = 600
-"""Arrows that are drawn at all."""
-COLOURED_SYMBOLS = 6
-"""Symbols that have a colour each."""
+"""Arrows up to which any are drawn."""
+COLORED_SYMBOLS = 6
+"""Symbols up to which each has a color."""
 LETTER = 0.165
 """Width of a letter of a label, in heights of a state."""
+LINES, CODED_LINES = 3, 5
+"""Lines of a label; what does not fit is counted."""
+WIDTH = 18
+"""Characters of a line."""
 
 
 def fits(machine: Semiautomaton) -> bool:
-    """Whether the machine can be drawn as circles and arrows at all."""
+    """Whether the machine is small enough to be drawn as circles and arrows."""
     n = machine.n_states
     if n > DRAWN_STATES or machine.tables.size > 100_000:
         return False
@@ -41,12 +52,12 @@ def fits(machine: Semiautomaton) -> bool:
 
 
 class Scene:
-    """The states and arrows that are shown, where they are, and what is said below."""
+    """The states and arrows that are drawn, their positions, and the sentences below."""
 
     def __init__(self, machine: Semiautomaton, *, seed: int = 0) -> None:
         self.machine = machine
         self.start = machine.start if isinstance(machine, Moore | Mealy) else None
-        self.coloured = machine.n_symbols <= COLOURED_SYMBOLS
+        self.colored = machine.n_symbols <= COLORED_SYMBOLS
         self.sentences: list[str] = []
         self.key: list[str] = []
         self._choose_arrows()
@@ -56,29 +67,29 @@ class Scene:
         self.points = self._spread(place(machine.n_states, ends, machine.tables, self.start or 0, seed=seed), len(ends))
 
     @property
-    def has_colour_key(self) -> bool:
-        return self.coloured and not self.labelled and self.machine.n_symbols > 1
+    def has_color_key(self) -> bool:
+        return self.colored and not self.labeled and self.machine.n_symbols > 1
 
     def _choose_arrows(self) -> None:
         machine = self.machine
         self.arrows = arrows_of(machine)
-        colour_says_it = self.coloured and not isinstance(machine, Mealy)
-        self.labelled = len(self.arrows) <= (LABELLED_COLOURED_ARROWS if colour_says_it else LABELLED_ARROWS)
+        color_shows_symbol = self.colored and not isinstance(machine, Mealy)
+        self.labeled = len(self.arrows) <= (LABELED_COLORED_ARROWS if color_shows_symbol else LABELED_ARROWS)
         between = [arrow for arrow in self.arrows if not arrow.is_loop]
-        if self.labelled and len(between) > 8 and can_be_coded(machine):
+        if self.labeled and len(between) > 8 and can_be_coded(machine):
             width = np.mean([max(map(len, arrow.label.split("\n"))) for arrow in between])
             if width > 10:
                 self.arrows, self.key = arrows_of(machine, coded=True), codes(machine)
-        if not self.labelled and not self.coloured:
-            self.sentences.append(f"Arrows do not say their symbol: there are {machine.n_symbols}.")
-        if not self.labelled and isinstance(machine, Mealy):
+        if not self.labeled and not self.colored:
+            self.sentences.append(f"Arrows are drawn without their symbol: there are {machine.n_symbols}.")
+        if not self.labeled and isinstance(machine, Mealy):
             self.sentences.append("Outputs are not shown.")
         self.hubs: list[int] = []
         if machine.n_states > LOOPED_STATES:
             self._fold()
 
     def _fold(self) -> None:
-        """Leave out self-loops, and the arrows into states to which a quarter of all states lead."""
+        """Hide self-loops, and the arrows into states that a quarter of all states lead to."""
         n = self.machine.n_states
         loops = sum(arrow.is_loop for arrow in self.arrows)
         if loops:
@@ -105,8 +116,8 @@ class Scene:
         self.size = np.array([max(0.5, 0.105 * widest + 0.16), 0.5])
 
     def _spread(self, points: Points, joined: int) -> Points:
-        """From arrows of length 1 to distances at which names and labels have room."""
-        halves = [half_of(arrow.label) for arrow in self.arrows if self.labelled and not arrow.is_loop]
+        """Scale positions so that names and labels have space."""
+        halves = [half_of(arrow.label) for arrow in self.arrows if self.labeled and not arrow.is_loop]
         label = 2 * np.max(halves, axis=0) if halves else np.zeros(2)
         crowd = max(0.0, joined / len(points) - 1.5)
         tall = float(np.clip(1.9 + label[1] + 0.5 * crowd + 0.03 * len(points), 2.3, 4.2))
@@ -115,10 +126,10 @@ class Scene:
         return np.asarray(spread * self._too_short(spread))
 
     def _too_short(self, points: Points) -> float:
-        """By how much the picture must grow so that most arrows have room for their labels."""
+        """The factor by which the diagram must grow so that most arrows have space for their labels."""
         needs = [1.0]
         for arrow in self.arrows:
-            if self.labelled and not arrow.is_loop:
+            if self.labeled and not arrow.is_loop:
                 way = points[arrow.target] - points[arrow.source]
                 length = float(np.linalg.norm(way))
                 direction = np.abs(way / length)
@@ -135,7 +146,7 @@ def half_of(label: str) -> Points:
 
 
 def _apart(points: Points, least: Points, rounds: int = 60) -> Points:
-    """Push states apart that are closer than this, horizontally and vertically, a little at a time."""
+    """Push states apart that are closer than `least`, iteratively."""
     points = points.copy()
     for _ in range(rounds):
         between = (points[:, None] - points[None]) / least
@@ -149,3 +160,107 @@ def _apart(points: Points, least: Points, rounds: int = 60) -> Points:
         towards = (between + nudge[:, None] - nudge[None]) / np.maximum(distance, 1e-3)[..., None]
         points += (push[..., None] * towards).sum(1) * least
     return points
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    source: int
+    target: int
+    symbols: tuple[int, ...]
+    label: str
+    both_ways: bool = False
+    """Whether it has a head at each end."""
+
+    @property
+    def is_loop(self) -> bool:
+        return self.source == self.target
+
+
+def arrows_of(machine: Semiautomaton, *, coded: bool = False) -> list[Arrow]:
+    """The arrows of the machine, self-loops included, in order of source and first symbol.
+
+    Coded labels use A, B, ... for the symbols and 1, 2, ... for the outputs; `codes` is the key.
+    """
+    merged: dict[tuple[int, int], list[int]] = {}
+    for q, row in enumerate(machine.tables.T.tolist()):
+        for a, target in enumerate(row):
+            merged.setdefault((q, target), []).append(a)
+    labels = {ends: _label(machine, ends[0], symbols, coded) for ends, symbols in merged.items()}
+    arrows = []
+    for (q, target), symbols in merged.items():
+        back = merged.get((target, q))
+        undone = q != target and back == symbols and labels[target, q] == labels[q, target]
+        if not undone or q < target:
+            arrows.append(Arrow(q, target, tuple(symbols), labels[q, target], undone))
+    return arrows
+
+
+def can_be_coded(machine: Semiautomaton) -> bool:
+    return machine.n_symbols <= 26 and (not isinstance(machine, Mealy) or len(machine.outputs) <= 40)
+
+
+def codes(machine: Semiautomaton) -> list[str]:
+    """The key to coded labels: the meaning of every letter and number."""
+    key = [f"{_letter(a)} = {abbreviate(name, 60)}" for a, name in enumerate(machine.symbols)]
+    if isinstance(machine, Mealy):
+        key += [f"{b + 1} = {abbreviate(name, 60)}" for b, name in enumerate(machine.outputs)]
+    return key
+
+
+def node_labels(machine: Semiautomaton, width: int) -> list[tuple[str, str]]:
+    """(name, output) of every state; the output is empty where there is none, or where it is the name.
+
+    Names that would be equal after abbreviation are replaced by numbers.
+    """
+    names = [abbreviate(name, width) for name in machine.states]
+    if len(set(names)) < len(names):
+        names = [str(q) for q in range(len(names))]
+    if not isinstance(machine, Moore) or machine.outputs == ("reject", "accept"):
+        return [(name, "") for name in names]
+    outputs = [machine.outputs[b] for b in machine.readout]
+    if tuple(outputs) == machine.states:
+        return [(name, "") for name in names]
+    return [(name, abbreviate(output, width)) for name, output in zip(names, outputs, strict=True)]
+
+
+def abbreviate(name: str, width: int = WIDTH) -> str:
+    """The name, printable and abbreviated in the middle to at most `width` characters."""
+    visible = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    tail = (width - 1) // 3
+    return visible if len(visible) <= width else visible[: width - 1 - tail] + "…" + visible[-tail:]
+
+
+def _label(machine: Semiautomaton, q: int, symbols: Sequence[int], coded: bool) -> str:
+    """The symbols, and for a Mealy machine the outputs: in one line if they fit, else on several."""
+    if not isinstance(machine, Mealy):
+        parts = [_together(machine, symbols, coded)] if coded else [machine.symbols[a] for a in symbols]
+    else:
+        by_output: dict[int, list[int]] = {}
+        for a in symbols:
+            by_output.setdefault(int(machine.readout[a, q]), []).append(a)
+        # inputs with the same output share it: a, b / 0
+        parts = [
+            f"{_together(machine, inputs, True)}/{b + 1}" if coded
+            else f"{_together(machine, inputs, False)} / {machine.outputs[b]}"
+            for b, inputs in by_output.items()
+        ]  # fmt: skip
+    if sum(map(len, parts)) + 2 * len(parts) <= WIDTH:
+        return abbreviate(("; " if coded else ", ").join(parts))
+    most = CODED_LINES if coded else LINES
+    shown = [abbreviate(one) for one in parts[: most if len(parts) <= most else most - 1]]
+    return "\n".join(shown + [f"+ {len(parts) - len(shown)} more"] * (len(parts) > len(shown)))
+
+
+def _together(machine: Semiautomaton, symbols: Sequence[int], coded: bool) -> str:
+    """Several symbols in a row; coded, with runs such as A-D."""
+    if not coded:
+        return ", ".join(machine.symbols[a] for a in symbols)
+    runs = []
+    for _, members in groupby(enumerate(symbols), lambda pair: pair[1] - pair[0]):
+        run = [_letter(a) for _, a in members]
+        runs += [f"{run[0]}-{run[-1]}"] if len(run) > 2 else run
+    return ",".join(runs)
+
+
+def _letter(a: int) -> str:
+    return chr(ord("A") + a)

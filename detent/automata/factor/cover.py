@@ -2,9 +2,9 @@
 
     d  blocks of a candidate
 
-Every candidate separates some of the things to be separated (bits of an integer); a family is wanted that leaves none.
-Branch and bound: take what the fewest candidates separate, try each of them, and stop where even heads of the cheapest
-sizes could not number all states.
+A weighted set cover, solved by branch and bound. The sets are bits of an integer. Branch on the element that the fewest
+candidates cover; bound below by the cheapest sizes whose product is at least the number of states; start from the
+greedy cover (Chvatal, "A greedy heuristic for the set-covering problem", 1979).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from detent._types import Bools
-from detent.automata.factor.budget import Work
+from detent.automata.factor.lattice import Work
 
 
 @dataclass(frozen=True)
 class Cover:
-    """Which candidates were chosen, and whether no cheaper choice is left to try."""
+    """The chosen candidates, and whether no family is cheaper."""
 
     chosen: tuple[int, ...]
     proven: bool
@@ -31,11 +31,11 @@ class _Branch(NamedTuple):
     chosen: tuple[int, ...]
     cost: int
     product: int
-    """Of the sizes of what is chosen."""
+    """Of the sizes of the chosen candidates."""
     left: int
-    """The pairs that are not separated yet."""
+    """Bits of the pairs not separated yet."""
     tried: frozenset[int]
-    """Candidates whose families are looked at in other branches."""
+    """Candidates that other branches try."""
 
     def then(self, candidate: int, size: int, separates: int, tried: Iterable[int]) -> _Branch:
         left = self.left & ~separates
@@ -45,9 +45,9 @@ class _Branch(NamedTuple):
 
 
 def cheapest_cover(sizes: Sequence[int], apart: Bools, *, states: int, work: Work) -> Cover:
-    """The cheapest family of candidates that separates every pair; some candidate must separate each.
+    """The cheapest family of candidates that separates every pair; each pair must be separated by some candidate.
 
-    apart[c, i] says whether candidate c separates pair i. Families that could not number `states` states are left out.
+    apart[c, i] is whether candidate c separates pair i. Families with fewer than `states` tuples are pruned.
     """
     separates = [int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little") for row in apart]
     everything = (1 << apart.shape[1]) - 1
@@ -56,9 +56,9 @@ def cheapest_cover(sizes: Sequence[int], apart: Bools, *, states: int, work: Wor
     at_least = CheapestProduct({sizes[c] for c in useful})
     best = _greedy(sizes, separates, everything, useful)
     cheapest = sum(sizes[c] ** 2 for c in best)
-    waiting = [_Branch((), 0, 1, everything, frozenset())]
-    while waiting and work.left:
-        here = waiting.pop()
+    stack = [_Branch((), 0, 1, everything, frozenset())]
+    while stack and work.left:
+        here = stack.pop()
         if not here.left:
             if here.cost < cheapest:
                 best, cheapest = here.chosen, here.cost
@@ -69,12 +69,12 @@ def cheapest_cover(sizes: Sequence[int], apart: Bools, *, states: int, work: Wor
         options = [c for c in by_bit[hardest] if c not in here.tried and here.cost + sizes[c] ** 2 < cheapest]
         work.spend(20 + len(by_bit) + len(options))
         branches = [here.then(c, sizes[c], separates[c], options[:i]) for i, c in enumerate(options)]
-        waiting.extend(reversed(branches))
-    return Cover(tuple(sorted(best, key=lambda c: -sizes[c])), proven=not waiting)
+        stack.extend(reversed(branches))
+    return Cover(tuple(sorted(best, key=lambda c: -sizes[c])), proven=not stack)
 
 
 def _undominated(sizes: Sequence[int], separates: Sequence[int]) -> list[int]:
-    """Candidates, cheapest first, without those that a cheaper one makes superfluous."""
+    """The candidates, cheapest first, without those dominated by a cheaper one."""
     kept: list[int] = []
     for c in sorted(range(len(sizes)), key=lambda c: (sizes[c], -separates[c].bit_count(), c)):
         if not any(separates[c] & ~separates[k] == 0 for k in kept):
@@ -83,7 +83,7 @@ def _undominated(sizes: Sequence[int], separates: Sequence[int]) -> list[int]:
 
 
 def _greedy(sizes: Sequence[int], separates: Sequence[int], everything: int, useful: list[int]) -> tuple[int, ...]:
-    """Always the candidate that separates most for its cost; then drop what became superfluous."""
+    """Repeatedly the candidate that separates most for its cost; then drop redundant ones."""
     chosen: list[int] = []
     left = everything
     while left:
@@ -104,7 +104,7 @@ def _bits(mask: int) -> list[int]:
 
 
 class CheapestProduct:
-    """The least sum of squares of sizes whose product is at least so much."""
+    """The least sum of squares of sizes whose product is at least a given number."""
 
     def __init__(self, sizes: Iterable[int]) -> None:
         self.sizes = [d for d in sizes if d > 1]

@@ -1,9 +1,9 @@
-"""Share the state of a machine among heads whose sizes are given.
+"""Factor the state of a machine into heads: congruences that together separate all states.
 
-    n  states     d  indices of a head
+    A  symbols     n  states     d  indices of a head
 
-A head of d indices follows a congruence of at most d blocks. The cheapest family is tried first; if it does not fit,
-all congruences are listed and one is chosen for each head until together they tell all states apart.
+`factor` finds the cheapest heads, `factor_into` heads of given sizes: a head of d indices tracks a congruence of at
+most d blocks. See the package docstring for the search.
 """
 
 from __future__ import annotations
@@ -15,24 +15,21 @@ from functools import cached_property
 import numpy as np
 
 from detent._types import MISSING, Bools, Ints
-from detent.automata.congruence import essential, meet, on_blocks, respects
-from detent.automata.factor.budget import Work
+from detent.automata.congruence import equivalent_tables, meet, quotient_tables, respects
 from detent.automata.factor.cover import cheapest_cover
-from detent.automata.factor.lattice import lattice, monolith
+from detent.automata.factor.lattice import Work, lattice, monolith
 from detent.automata.factor.search import search
 from detent.automata.machine import Semiautomaton
 from detent.automata.minimize import numbered
 from detent.errors import BudgetExceeded, InvalidInput
 
-# -- Share the state of a machine among heads: congruences that together tell all states apart, at the smallest cost.
-
 BUDGET = 12_000_000
-"""Steps of work spent on a search unless told otherwise: some seconds."""
+"""The default budget of a search in steps: some seconds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Factoring:
-    """Heads that together carry the state of a machine; checked when made."""
+    """Heads that together determine the state of a machine; checked on construction."""
 
     machine: Semiautomaton = field(repr=False)
     partitions: tuple[Ints, ...] = field(repr=False)
@@ -40,9 +37,9 @@ class Factoring:
     complete: bool
     """Whether it is proven that no family of congruences is cheaper."""
     always_merged: tuple[str, str] | None = None
-    """Two states that every congruence merges which merges anything, if there are: then only one head is possible."""
+    """Two states that every congruence but equality merges, if there are: then only one head is possible."""
     occurs: Bools | None = field(default=None, repr=False)
-    """A n: whether a symbol is ever read in a state; None when every one is in every."""
+    """A n: whether a symbol is ever read in a state; None for always."""
 
     def __post_init__(self) -> None:
         check_factoring(self.machine, self.partitions, occurs=self.occurs)
@@ -59,31 +56,29 @@ class Factoring:
 
     @property
     def trivial(self) -> bool:
-        """Whether a single head carries the whole state."""
+        """Whether a single head holds the whole state."""
         return len(self.partitions) == 1
 
     @cached_property
     def tables(self) -> tuple[Ints, ...]:
-        """For each head, sigma (A d): where each symbol sends each index; what is never read there moves nothing."""
+        """For each head, sigma (A d): where each symbol sends each index; what never occurs changes nothing."""
         known = _known(self.machine, self.occurs)
-        heads = (on_blocks(known, chi) for chi in self.partitions)
+        heads = (quotient_tables(known, chi) for chi in self.partitions)
         return tuple(np.where(sigma == MISSING, np.arange(sigma.shape[1]), sigma) for sigma in heads)
 
     def explain(self) -> str:
-        """The heads, their cost, and how sure it is that there is nothing cheaper."""
+        """The heads, their cost, and whether it is proven that nothing is cheaper."""
         n = self.machine.n_states
         if not self.trivial:
             sizes = ", ".join(map(str, self.sizes[:-1])) + f" and {self.sizes[-1]}"
-            sure = "no congruences do it cheaper" if self.complete else "the cheapest found, not proven cheapest"
-            where = "" if self.occurs is None else ", on what occurs,"
-            return (
-                f"heads of {sizes} indices carry the {n} states{where} at cost {self.cost} instead of {n * n}; {sure}"
-            )
+            sure = "no congruences are cheaper" if self.complete else "the cheapest found, not proven cheapest"
+            where = "" if self.occurs is None else ", on the transitions that occur,"
+            return f"heads of {sizes} indices hold the {n} states{where} at cost {self.cost} instead of {n * n}; {sure}"
         head = f"one head of {n} indices, cost {self.cost}"
         if self.always_merged is not None:
             p, q = self.always_merged
-            why = f"every congruence that merges anything merges {p!r} and {q!r}"
-            return f"{head}: only the trivial factoring exists, for {why}"
+            why = f"every congruence but equality merges {p!r} and {q!r}"
+            return f"{head}: only the trivial factoring exists, because {why}"
         if self.complete:
             return f"{head}: " + (
                 "there is only one state" if n == 1 else "other factorings exist, but none is cheaper"
@@ -92,10 +87,10 @@ class Factoring:
 
 
 def factor(machine: Semiautomaton, *, occurs: Bools | None = None, seed: int = 0, budget: int = BUDGET) -> Factoring:
-    """The cheapest heads for a machine, or the cheapest that a search found; the same for the same seed and budget.
+    """The cheapest heads for a machine, or the cheapest that a search found; deterministic for a seed and budget.
 
-    Only the states and symbols count, so drop and merge states first (`minimize`) when only the outputs matter.
-    `occurs` (A n) says which symbols are ever read in which states; heads are then right on words that keep to it.
+    Outputs are ignored: `minimize` first if only they matter. `occurs` (A n) says which symbols are ever read in which
+    states; the heads are then correct on words of such transitions only.
 
     >>> from detent.automata import symmetric
     >>> factor(symmetric(4)).sizes
@@ -104,7 +99,7 @@ def factor(machine: Semiautomaton, *, occurs: Bools | None = None, seed: int = 0
     n, equality = machine.n_states, (np.arange(machine.n_states),)
     if n == 1:
         return Factoring(machine, equality, complete=True, occurs=occurs)
-    tables = essential(_known(machine, occurs))
+    tables = equivalent_tables(_known(machine, occurs))
     try:
         lowest = monolith(tables, Work(budget // 2))
         if lowest.other is None:
@@ -123,37 +118,10 @@ def factor(machine: Semiautomaton, *, occurs: Bools | None = None, seed: int = 0
     return Factoring(machine, tuple(largest_first), complete=proven, occurs=occurs)
 
 
-def check_factoring(machine: Semiautomaton, partitions: tuple[Ints, ...], *, occurs: Bools | None = None) -> None:
-    """Refuse heads that some symbol tears, or that leave two states together."""
-    known = _known(machine, occurs)
-    together: Ints = np.zeros(machine.n_states, np.int64)
-    for head, chi in enumerate(partitions):
-        if not respects(known, numbered(chi)):
-            raise InvalidInput(f"head {head} cannot follow this machine: some symbol sends one of its blocks to two.")
-        together = meet(together, chi)
-    twice = np.flatnonzero(together != np.arange(machine.n_states))
-    if len(twice):
-        p = int(np.flatnonzero(together == together[twice[0]])[0])
-        one, other = machine.states[p], machine.states[twice[0]]
-        raise InvalidInput(f"these heads do not tell state {one!r} from state {other!r}.")
-
-
-def _known(machine: Semiautomaton, occurs: Bools | None) -> Ints:
-    """The tables, with MISSING where nothing occurs."""
-    tables = machine.tables.astype(np.int64)
-    if occurs is None:
-        return tables
-    if np.shape(occurs) != tables.shape:
-        raise InvalidInput(
-            f"occurs says yes or no for each symbol and state, shape {tables.shape}; got {np.shape(occurs)}."
-        )
-    return np.where(occurs, tables, MISSING)
-
-
 def factor_into(
     machine: Semiautomaton, heads: Sequence[int], *, occurs: Bools | None = None, seed: int = 0, budget: int = BUDGET
 ) -> Factoring | None:
-    """A congruence for every head, in the order of the heads, that together carry the machine; None if none is found.
+    """Congruences for heads of these sizes, in their order, that together separate all states; None if none are found.
 
     >>> from detent.automata import alternating
     >>> factor_into(alternating(5), (5, 12)).sizes
@@ -162,7 +130,7 @@ def factor_into(
     n = machine.n_states
     if np.prod([min(d, n) for d in heads], dtype=object) < n:
         return None
-    if max(heads) >= n:  # one head is enough, the others repeat it as far as they can: not at all
+    if max(heads) >= n:  # one head holds the whole state, the others stay constant
         largest = int(np.argmax(heads))
         return _factoring(machine, [np.arange(n) if h == largest else None for h in range(len(heads))], occurs)
     cheapest = factor(machine, occurs=occurs, seed=seed, budget=budget)
@@ -173,15 +141,42 @@ def factor_into(
     return None if fitted is None else _factoring(machine, fitted, occurs)
 
 
+def check_factoring(machine: Semiautomaton, partitions: tuple[Ints, ...], *, occurs: Bools | None = None) -> None:
+    """Refuse heads that are not congruences, or that together do not separate all states."""
+    known = _known(machine, occurs)
+    together: Ints = np.zeros(machine.n_states, np.int64)
+    for head, chi in enumerate(partitions):
+        if not respects(known, numbered(chi)):
+            raise InvalidInput(f"head {head} cannot track this machine: some symbol sends one of its blocks to two.")
+        together = meet(together, chi)
+    twice = np.flatnonzero(together != np.arange(machine.n_states))
+    if len(twice):
+        p = int(np.flatnonzero(together == together[twice[0]])[0])
+        one, other = machine.states[p], machine.states[twice[0]]
+        raise InvalidInput(f"these heads do not separate the states {one!r} and {other!r}.")
+
+
+def _known(machine: Semiautomaton, occurs: Bools | None) -> Ints:
+    """The tables, with MISSING where nothing occurs."""
+    tables = machine.tables.astype(np.int64)
+    if occurs is None:
+        return tables
+    if np.shape(occurs) != tables.shape:
+        raise InvalidInput(
+            f"occurs has one entry for each symbol and state, shape {tables.shape}; got {np.shape(occurs)}."
+        )
+    return np.where(occurs, tables, MISSING)
+
+
 def _factoring(machine: Semiautomaton, chosen: Sequence[Ints | None], occurs: Bools | None) -> Factoring:
-    """Heads that got no congruence follow the one that merges everything: they stay where they are."""
+    """Heads without a congruence get the one that merges all states: they stay constant."""
     nothing = np.zeros(machine.n_states, np.int64)
     partitions = tuple(nothing if chi is None else np.asarray(chi) for chi in chosen)
     return Factoring(machine, partitions, complete=False, occurs=occurs)
 
 
 def _fit(partitions: Sequence[Ints], heads: Sequence[int]) -> list[Ints | None] | None:
-    """The partitions in heads that are large enough for them, the largest in the largest."""
+    """The partitions assigned to heads, the largest to the largest; None if some do not fit."""
     if len(partitions) > len(heads):
         return None
     order = np.argsort([-d for d in heads], kind="stable")
@@ -195,7 +190,7 @@ def _fit(partitions: Sequence[Ints], heads: Sequence[int]) -> list[Ints | None] 
 
 
 def _choose(tables: Ints, heads: Sequence[int], budget: int) -> list[Ints | None] | None:
-    """One of all congruences for every head, by trying; the finest that fit come first."""
+    """A congruence for every head by exhaustive search, the finest that fit first."""
     try:
         known = lattice(tables, Work(budget))
     except BudgetExceeded:

@@ -1,10 +1,14 @@
-"""Is there only the trivial factoring? It is so when every congruence that merges anything merges the same two states.
+"""The congruences of a machine: all of them (`lattice`), or the one that all others contain (`monolith`).
 
     n  states
 
-Such a pair generates the monolith, the one finest congruence beside equality. Look for a finest congruence by going
-down from any pair; then see whether every other pair generates one above it. A pair that a word sends to a settled pair
-is settled too, so few pairs have to be tried.
+`lattice` joins principal congruences until nothing new appears (Freese, "Computing congruences efficiently", Algebra
+Universalis 59, 2008). `monolith` decides whether there is only the trivial factoring: it exists when every congruence
+that merges anything merges the same two states. It descends from any pair to a finest congruence, then checks that
+every other pair generates one above it; a pair that a word sends to a decided pair is decided too, so few pairs are
+tried.
+
+`Work` is the budget that all steps of the search are charged to.
 """
 
 from __future__ import annotations
@@ -14,16 +18,37 @@ from dataclasses import dataclass
 import numpy as np
 
 from detent._types import MISSING, Bools, Ints
-from detent.automata.congruence import Pair, PairsBefore, merge, merge_steps, telling_pairs
-from detent.automata.factor.budget import Work
+from detent.automata.congruence import Pair, PairPredecessors, generating_pairs, merge, merge_steps
 from detent.errors import BudgetExceeded
 
-# -- All congruences of a machine, when there are not too many.
+
+class Work:
+    """A budget of steps rather than seconds, so that a search gives the same result on every machine.
+
+    A step is about one table entry visited, a third of a microsecond.
+    """
+
+    def __init__(self, budget: int) -> None:
+        self.budget, self.spent = budget, 0
+
+    def spend(self, steps: int) -> None:
+        """Charge so many steps."""
+        self.spent += steps
+
+    @property
+    def left(self) -> bool:
+        return self.spent < self.budget
+
+    def claim(self, steps: int) -> None:
+        """Charge so many steps, or raise BudgetExceeded before they are taken."""
+        if self.spent + steps > self.budget:
+            raise BudgetExceeded(f"this takes more than the budget of {self.budget} steps; raise the budget.")
+        self.spent += steps
 
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """Every congruence of a machine but the one that merges all states."""
+    """Every congruence of a machine except the one that merges all states."""
 
     congruences: Ints
     """count n: for each congruence and state the first state of its block; equality is the first of them."""
@@ -37,14 +62,14 @@ class Lattice:
 
     @property
     def separates(self) -> Bools:
-        """count atoms: which congruences keep the pair of which atom apart; meeting in equality is leaving out none."""
+        """count atoms: which congruence separates which atom's pair; a family that separates all meets in equality."""
         return self.congruences[:, self.atoms[:, 0]] != self.congruences[:, self.atoms[:, 1]]
 
 
 def lattice(tables: Ints, work: Work) -> Lattice:
-    """All congruences; BudgetExceeded when they are too many to be found with this work."""
+    """All congruences; BudgetExceeded when the work does not suffice."""
     n = tables.shape[1]
-    pairs = list(telling_pairs(tables))
+    pairs = list(generating_pairs(tables))
     work.claim(len(pairs) * merge_steps(tables))
     principal: dict[bytes, Pair] = {}
     for pair in pairs:
@@ -52,13 +77,13 @@ def lattice(tables: Ints, work: Work) -> Lattice:
     generators = np.frombuffer(b"".join(principal), np.int64).reshape(-1, n)
     generated_by = np.array(list(principal.values()), np.int64).reshape(-1, 2)
 
-    sweep = _Joins(generators)
-    partial = bool((tables == MISSING).any())  # then a join may have to be merged further
+    joins = _Joins(generators)
+    partial = bool((tables == MISSING).any())  # then a join need not be a congruence
     found = [np.arange(n)]
     kept, seen = {found[0].tobytes()}, {found[0].tobytes()}
     for congruence in found:
         work.claim(generators.size // 4 + 300)
-        for joined in sweep(congruence):
+        for joined in joins(congruence):
             if (key := joined.tobytes()) in seen:
                 continue
             seen.add(key)
@@ -79,7 +104,7 @@ def first_states(partition: Ints) -> Ints:
 
 
 class _Joins:
-    """Joins of one congruence with all generators (P n) at once: spread the smallest label until it spreads no more."""
+    """Joins of one congruence with all generators (P n) at once, by propagating the smallest label to a fixed point."""
 
     def __init__(self, generators: Ints) -> None:
         self.shape = P, n = generators.shape
@@ -96,7 +121,7 @@ class _Joins:
 
 
 class _Blocks:
-    """Equal labels, gathered so that the smallest of what belongs to each can be taken in one go."""
+    """Blocks of equal labels, sorted so that minima over all blocks take one reduction."""
 
     def __init__(self, labels: Ints) -> None:
         self.order = np.argsort(labels, kind="stable")
@@ -106,31 +131,31 @@ class _Blocks:
         self.block[self.order] = np.cumsum(begins) - 1
 
     def smallest(self, values: Ints) -> Ints:
-        """For each place of the last axis the smallest value in its block."""
+        """For each position of the last axis the smallest value in its block."""
         return np.minimum.reduceat(values[..., self.order], self.begins, axis=-1)[..., self.block]
 
 
 STATES = 2_000
-"""Up to how many states all pairs are looked at."""
+"""The largest machine whose pairs are all tried."""
 _CHUNK = 4_096
 
 
 @dataclass(frozen=True)
 class Monolith:
-    """A pair that every congruence merges which merges anything, or two pairs whose congruences meet in equality."""
+    """A pair in every congruence but equality, or two pairs whose congruences meet in equality."""
 
     pair: Pair
     other: Pair | None
-    """None when `pair` is in every congruence."""
+    """None when `pair` is in every congruence but equality."""
 
 
 def monolith(tables: Ints, work: Work) -> Monolith:
-    """The monolith's pair, or two pairs that show there is none; BudgetExceeded when that takes too long to tell."""
+    """The monolith's pair, or two pairs that prove there is none; BudgetExceeded when the work does not suffice."""
     n = tables.shape[1]
     if n > STATES:
-        raise BudgetExceeded(f"all pairs are looked at in machines of up to {STATES} states; this one has {n}.")
+        raise BudgetExceeded(f"the search for a monolith takes machines of up to {STATES} states; this one has {n}.")
     work.claim(n * tables.size // 16)
-    before = PairsBefore(tables)
+    before = PairPredecessors(tables)
     pair: Pair = (0, 1)
     inside: Ints = np.zeros(n, np.int64)
     while True:
@@ -143,8 +168,8 @@ def monolith(tables: Ints, work: Work) -> Monolith:
     return Monolith(pair, _apart(tables, before, settled, pair, np.ones((n, n), bool), work))
 
 
-def _apart(tables: Ints, before: PairsBefore, settled: Bools, pair: Pair, among: Bools, work: Work) -> Pair | None:
-    """A pair among these whose congruence leaves `pair` apart, or None; what is found out is noted in `settled`."""
+def _apart(tables: Ints, before: PairPredecessors, settled: Bools, pair: Pair, among: Bools, work: Work) -> Pair | None:
+    """A pair in `among` whose congruence separates `pair`, or None; updates `settled`."""
     p, q = np.nonzero(np.triu(among & ~settled))
     for begin in range(0, len(p), _CHUNK):
         chunk = slice(begin, begin + _CHUNK)

@@ -1,10 +1,11 @@
-"""Look for a cheap family of congruences that separates all states, when there are too many congruences to list.
+"""Local search for a cheap family of congruences that separates all states, when there are too many to list.
 
     n  states
 
-A family is built one congruence at a time, each as coarse as it can be while it separates a pair that the others do
-not; then every member is made coarser as far as the others allow. Again and again some members are taken out and the
-gap is filled anew. Everything met on the way, and its translations, is kept, and the best choice among it is taken.
+A family is built one congruence at a time, each as coarse as possible while it separates a pair that the others do not;
+then every member is coarsened as far as the others allow. Repeatedly, random members are removed and the gap is filled
+again (large neighborhood search). All congruences met, and their translations, form a pool; the best cover from the
+pool is kept.
 """
 
 from __future__ import annotations
@@ -14,17 +15,15 @@ from functools import cached_property
 import numpy as np
 
 from detent._types import MISSING, Ints
-from detent.automata.congruence import Pair, is_transitive_group, meet, on_blocks
-from detent.automata.factor.budget import Work
+from detent.automata.congruence import Pair, is_transitive_group, meet, quotient_tables
 from detent.automata.factor.coarsen import coarsen
 from detent.automata.factor.cover import CheapestProduct, cheapest_cover
-from detent.automata.factor.lattice import lattice
+from detent.automata.factor.lattice import Work, lattice
 from detent.automata.isomorphism import translation
 from detent.automata.minimize import numbered, reachable
 from detent.errors import BudgetExceeded
 
 Family = list[Ints]
-
 _POOL = 200
 _TRANSLATIONS = 20
 _COVERING = 50_000
@@ -34,7 +33,7 @@ _FIRST = 20
 
 
 def search(tables: Ints, rng: np.random.Generator, work: Work) -> Family:
-    """The cheapest family found; it is the same for the same random numbers and the same work."""
+    """The cheapest family found; the same for the same generator state and work."""
     return _Search(tables, rng, work).run()
 
 
@@ -55,7 +54,7 @@ class _Search:
         self.translated: set[bytes] = set()
 
     def run(self) -> Family:
-        given, self.work = self.work, Work(_FIRST * self.work.budget)  # half a family is none, so the first is finished
+        given, self.work = self.work, Work(_FIRST * self.work.budget)  # the first family is always completed
         best = self.choose(self.polish(self.split(self.fill([]))))
         given.spend(self.work.spent)
         self.work = given
@@ -72,7 +71,7 @@ class _Search:
         return best
 
     def explore(self) -> None:
-        """Look for a congruence of another size, starting from nothing."""
+        """Add a new random congruence to the pool."""
         pair = self.one_pair_of(self.everything)
         self.keep([coarsen(self.tables, self.equality, pair, self.rng, self.work, from_first=self.from_first)])
 
@@ -80,7 +79,7 @@ class _Search:
         self.pool |= {member.tobytes(): member for member in family}
 
     def at_bound(self, family: Family) -> bool:
-        """Whether no family of sizes met so far could number all states more cheaply."""
+        """Whether no family of the sizes in the pool could be cheaper."""
         sizes = {int(member.max()) + 1 for member in self.pool.values()}
         return cost(family) <= CheapestProduct(sizes)(self.n)
 
@@ -99,7 +98,7 @@ class _Search:
         return bool(rest.max() == self.n - 1)
 
     def one_pair_of(self, rest: Ints) -> Ints:
-        """The partition that merges nothing but one pair of states that `rest` merges."""
+        """The partition that merges only one pair of states, drawn from the pairs that `rest` merges."""
         crowded = np.flatnonzero(np.bincount(rest)[rest] > 1)
         p = 0 if self.from_first else int(self.rng.choice(crowded))
         q = int(self.rng.choice(np.flatnonzero((rest == rest[p]) & (self.equality != p))))
@@ -107,7 +106,7 @@ class _Search:
         return numbered(np.where(self.equality == q, p, self.equality))
 
     def polish(self, family: Family) -> Family:
-        """Make every member coarser as far as the others allow, the finest first; drop those that become one block."""
+        """Coarsen every member as far as the others allow, the finest first; drop those that become one block."""
         family = sorted(family, key=lambda member: -int(member.max()))
         for i, member in enumerate(family):
             rest = meet(self.everything, *family[:i], *family[i + 1 :])
@@ -117,7 +116,7 @@ class _Search:
         return family
 
     def split(self, family: Family) -> Family:
-        """Replace members by several coarser ones that meet in them, where that is cheaper."""
+        """Replace a member by several coarser ones that meet in it, where that is cheaper."""
         parts: Family = []
         for member in family:
             key = member.tobytes()
@@ -129,7 +128,7 @@ class _Search:
     def split_one(self, member: Ints) -> Family:
         work = Work(_SPLITTING)
         try:
-            known = lattice(on_blocks(self.tables, member), work)
+            known = lattice(quotient_tables(self.tables, member), work)
         except BudgetExceeded:
             return [member]
         finally:
@@ -138,8 +137,8 @@ class _Search:
         return [numbered(known.congruences[c])[member] for c in found.chosen]
 
     def choose(self, family: Family) -> Family:
-        """The cheapest family among all that was met, if it is cheaper than this one."""
-        pool = self.coarsest_known()
+        """The cheapest cover from the pool, or this family if that is no cheaper."""
+        pool = self.candidates()
         sizes = [int(member.max()) + 1 for member in pool]
         while True:
             pairs = np.array(list(self.pairs), np.int64).reshape(-1, 2)
@@ -152,8 +151,8 @@ class _Search:
                 return chosen if cost(chosen) < cost(family) else family
             self.one_pair_of(rest)
 
-    def coarsest_known(self) -> Family:
-        """The coarsest congruences met, translations of the coarsest of all, and equality."""
+    def candidates(self) -> Family:
+        """The coarsest congruences of the pool, translations of the very coarsest, and equality."""
         for key, member in sorted(self.pool.items(), key=lambda item: int(item[1].max()))[:5]:
             if key not in self.translated:
                 moved = [numbered(member[translated]) for translated in self.translations]

@@ -1,9 +1,9 @@
 """Machine files: DOT as LearnLib, AutomataWiki and AALpy write it, JSON, AT&T text, BA.
 
-`read_machine(path)` and `write_machine(machine, path)` go by the extension; each format also has its text:
-`to_dot`, `parse_dot` and so on. Reading what was written gives an equal machine, in every format that can carry it:
+`read_machine(path)` and `write_machine(machine, path)` choose the format by the extension; `to_dot`, `parse_dot` and so
+on convert text. Reading what was written gives an equal machine, in every format that can represent it:
 
-    DOT   every machine; ugly names are percent-encoded
+    DOT   every machine; unusual names are percent-encoded
     JSON  every machine, as integer tables
     att   DFAs and Mealy machines whose names hold no blanks and whose orders are the natural ones
     BA    DFAs, likewise
@@ -16,7 +16,8 @@ from detent._lazy import lazy
 if TYPE_CHECKING:
     from detent.automata.io.att import to_att as to_att
     from detent.automata.io.ba import to_ba as to_ba
-    from detent.automata.io.dot.writer import to_dot as to_dot
+    from detent.automata.io.common import AmbiguousFile as AmbiguousFile
+    from detent.automata.io.dot_writer import to_dot as to_dot
     from detent.automata.io.formats import machine_text as machine_text
     from detent.automata.io.formats import parse_att as parse_att
     from detent.automata.io.formats import parse_ba as parse_ba
@@ -26,6 +27,5 @@ if TYPE_CHECKING:
     from detent.automata.io.formats import read_machine as read_machine
     from detent.automata.io.formats import write_machine as write_machine
     from detent.automata.io.json_format import to_json as to_json
-    from detent.automata.io.reader import DoubtfulReading as DoubtfulReading
 
 __all__ = lazy(__name__)

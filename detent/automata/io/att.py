@@ -1,22 +1,32 @@
 """AT&T text (.att), the format of OpenFst and of MLRegTest: one transition or one final state per line.
 
-    source target symbol            or    source target input output            columns parted by tabs or blanks
+    source target symbol            or    source target input output            columns separated by tabs or blanks
     state                                 a final state
 
 The first state of the first line is the start. With input = output on every line the file is a DFA whose accepting
 states are the final ones; otherwise it is a Mealy machine. States, symbols and outputs are ordered by value when
 all of them are whole numbers, as OpenFst has them, else by first appearance.
 
-It cannot carry: names that are empty or hold blanks; other orders; unused outputs; Moore machines that are no DFA;
-machines without a start; Mealy machines that only repeat their input. Such a machine is refused on writing.
+It cannot represent: names that are empty or hold blanks; other orders; unused outputs; Moore machines that are not
+DFAs; machines without a start; Mealy machines that only repeat their input. Writing such a machine is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from detent.automata.io.reader import DFA_OUTPUTS, Reading, State, Step, assemble, kind_of, naturally, shown
-from detent.automata.io.writable import cannot_carry, refuse_names
+from detent.automata.io.common import (
+    DFA_OUTPUTS,
+    Reading,
+    State,
+    Step,
+    assemble,
+    cannot_represent,
+    kind_of,
+    naturally,
+    refuse_names,
+    shown,
+)
 from detent.automata.machine import Mealy, Moore, Semiautomaton
 
 EPSILONS = ("<eps>", "<epsilon>", "@0@", "ε")
@@ -26,7 +36,7 @@ EPSILONS = ("<eps>", "<epsilon>", "@0@", "ε")
 def to_att(machine: Semiautomaton) -> str:
     """The machine as AT&T text, with four columns."""
     if not isinstance(machine, Mealy) and kind_of(machine) != "dfa":
-        raise cannot_carry("AT&T text", "Mealy machines and DFAs only", f"this is a {kind_of(machine)}")
+        raise cannot_represent("AT&T text", "Mealy machines and DFAs only", f"this is a {kind_of(machine)}")
     assert isinstance(machine, Moore | Mealy)
     outputs = machine.outputs if isinstance(machine, Mealy) else ()
     for kind, names in (("state", machine.states), ("symbol", machine.symbols), ("output", outputs)):
@@ -34,7 +44,7 @@ def to_att(machine: Semiautomaton) -> str:
         if kind != "state":
             refuse_names("AT&T text", kind, names, lambda name: name not in EPSILONS, why="stands for the empty word")
             if "0" in names and all(map(str.isdigit, names)):
-                raise cannot_carry(
+                raise cannot_represent(
                     "AT&T text", "numbers above 0 as symbols", f"0 is the empty word to OpenFst ({kind})"
                 )
     return "\n".join([*_lines(machine), ""])
@@ -44,8 +54,8 @@ def _lines(machine: Moore | Mealy) -> Iterator[str]:
     states, symbols = machine.states, machine.symbols
     for q in [machine.start, *(q for q in range(machine.n_states) if q != machine.start)]:
         for a, symbol in enumerate(symbols):
-            said = machine.outputs[machine.readout[a, q]] if isinstance(machine, Mealy) else symbol
-            yield f"{states[q]}\t{states[machine.tables[a, q]]}\t{symbol}\t{said}"
+            output = machine.outputs[machine.readout[a, q]] if isinstance(machine, Mealy) else symbol
+            yield f"{states[q]}\t{states[machine.tables[a, q]]}\t{symbol}\t{output}"
     yield from (name for q, name in enumerate(states) if isinstance(machine, Mealy) or machine.readout[q])
 
 
@@ -68,8 +78,8 @@ def read(reading: Reading) -> Semiautomaton:
     mealy = _is_mealy(reading, arcs)
     if mealy and len(final) < len(names):
         state = next(name for name in names if name not in final)
-        reading.doubt(f"state {shown(state)} is not final; a Mealy machine answers in every state.", first[state])
-    # Moore outputs, even where they are dropped, would make a DFA of a Mealy machine
+        reading.note(f"state {shown(state)} is not final; a Mealy machine has outputs in every state.", first[state])
+    # states with outputs would be assembled into a DFA
     states = [State(name, first[name], None if mealy else DFA_OUTPUTS[name in final]) for name in names]
     steps = [Step(number[row[0]], row[2], number[row[1]], line, row[3] if mealy else None) for line, row in arcs]
     return assemble(
@@ -79,7 +89,7 @@ def read(reading: Reading) -> Semiautomaton:
 
 def looks_like(text: str) -> bool:
     columns = text[:1000].lstrip().split("\n")[0].split()
-    # any four words could be a transition, so unknown text is believed only with OpenFst's numbers for states
+    # any four words could be a transition, so unknown text counts only with OpenFst's numbers for states
     return len(columns) in (3, 4) and columns[0].isdigit() and columns[1].isdigit()
 
 
@@ -126,4 +136,4 @@ def _check_epsilon(reading: Reading, arcs: Sequence[tuple[int, list[str]]], *alp
             if name in EPSILONS:
                 raise reading.error(f"{shown(name)} is the empty word; a machine reads a symbol at every step.", line)
     if any("0" in names and all(map(str.isdigit, names)) for names in alphabets):
-        reading.doubt("0 was read as a symbol; OpenFst without symbol tables takes it for the empty word.")
+        reading.note("0 was read as a symbol; OpenFst without symbol tables takes it for the empty word.")

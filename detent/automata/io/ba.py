@@ -5,9 +5,9 @@
     state                   an accepting state; when there is none, all states accept
 
 Read as a DFA over finite words. States and symbols are ordered by value when all of them are whole numbers, else
-by first appearance. It cannot carry: outputs other than reject, accept; a DFA that accepts nowhere; machines
+by first appearance. It cannot represent: outputs other than reject, accept; a DFA that accepts nowhere; machines
 without a start; other orders; names that are empty, have blanks around them, or hold `,`, `->` or a line break.
-Such a machine is refused on writing.
+Writing such a machine is refused.
 """
 
 from __future__ import annotations
@@ -15,8 +15,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from detent.automata.io.reader import DFA_OUTPUTS, Reading, State, Step, assemble, kind_of, naturally, shown
-from detent.automata.io.writable import cannot_carry, refuse_names
+from detent.automata.io.common import (
+    DFA_OUTPUTS,
+    Reading,
+    State,
+    Step,
+    assemble,
+    cannot_represent,
+    kind_of,
+    naturally,
+    refuse_names,
+    shown,
+)
 from detent.automata.machine import Moore, Semiautomaton
 
 _NAME = r"[^,>]+?"
@@ -26,10 +36,10 @@ _ARC = re.compile(rf"({_NAME}),({_NAME})->({_NAME})")
 def to_ba(machine: Semiautomaton) -> str:
     """The machine as BA text."""
     if kind_of(machine) != "dfa":
-        raise cannot_carry("BA", "DFAs only", f"this is a {kind_of(machine)}")
+        raise cannot_represent("BA", "DFAs only", f"this is a {kind_of(machine)}")
     assert isinstance(machine, Moore)
     if not machine.readout.any():
-        raise cannot_carry("BA", "DFAs that accept somewhere", "a file without accepting states accepts everywhere")
+        raise cannot_represent("BA", "DFAs that accept somewhere", "a file without accepting states accepts everywhere")
     for kind, names in (("state", machine.states), ("symbol", machine.symbols)):
         refuse_names("BA", kind, names, lambda name: bool(re.fullmatch(_NAME, name)) and name.strip() == name
                      and len(name.splitlines()) == 1)  # fmt: skip

@@ -1,4 +1,7 @@
-"""Read and write machine files: which format a file has, and what becomes of doubts."""
+"""Read and write machine files, by extension or by content.
+
+Every format has a module, which is imported when the format is used.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +12,41 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from detent.automata.io import att, ba, dot, json_format
-from detent.automata.io.reader import DoubtfulReading, Kind, Missing, Reading
-from detent.automata.io.writable import check_carried
+from detent.automata.io.common import AmbiguousFile, Kind, Missing, Reading, check_representable
 from detent.automata.machine import Semiautomaton
 from detent.errors import BrokenFile, InvalidMachine, unknown
 from detent.records import write_atomically
 
+EXTENSIONS = {"dot": (".dot", ".gv"), "json": (".json",), "ba": (".ba",), "att": (".att",)}
+
 
 class _Format(NamedTuple):
-    extensions: tuple[str, ...]
     read: Callable[[Reading], Semiautomaton]
     text: Callable[[Semiautomaton], str]
     looks_like: Callable[[str], bool]
-    carries_all: bool
+    represents_all: bool
+    """Whether every machine can be written."""
 
 
-FORMATS = {
-    "dot": _Format((".dot", ".gv"), dot.read, dot.to_dot, dot.looks_like, True),
-    "json": _Format((".json",), json_format.read, json_format.to_json, json_format.looks_like, True),
-    "ba": _Format((".ba",), ba.read, ba.to_ba, ba.looks_like, False),
-    "att": _Format((".att",), att.read, att.to_att, att.looks_like, False),
-}
+def _format(name: str) -> _Format:
+    match name:
+        case "dot":
+            from detent.automata.io import dot_reader, dot_writer
+
+            return _Format(dot_reader.read, dot_writer.to_dot, dot_reader.looks_like, True)
+        case "json":
+            from detent.automata.io import json_format
+
+            return _Format(json_format.read, json_format.to_json, json_format.looks_like, True)
+        case "ba":
+            from detent.automata.io import ba
+
+            return _Format(ba.read, ba.to_ba, ba.looks_like, False)
+        case "att":
+            from detent.automata.io import att
+
+            return _Format(att.read, att.to_att, att.looks_like, False)
+    raise unknown("format", name, EXTENSIONS)
 
 
 def read_machine(
@@ -44,29 +60,31 @@ def read_machine(
 ) -> Semiautomaton:
     """The machine in a file: a Moore, a Mealy, or a Semiautomaton where there is neither start nor output.
 
-    format   dot, json, att or ba; by default the extension says it, and an unknown extension the content
-    kind     dfa, moore, mealy or semiautomaton, for files that leave it open; a dfa is a Moore machine with
+    format   dot, json, att or ba; by default by the extension, or by the content if the extension is unknown
+    kind     dfa, moore, mealy or semiautomaton, for files that do not say; a dfa is a Moore machine with
              outputs reject, accept
-    missing  where a state has no transition on a symbol: an "error", a new dead state ("sink"), or stay ("loop");
-             an output that is needed and not there is called `missing`
-    strict   refuse a file that leaves anything open
-    notes    a list that gets one sentence for each thing that was left open; without it they are warnings
+    missing  where a state has no transition on a symbol: an "error", a new dead state ("sink"), or a self-loop
+             ("loop"); an output that is needed there is called `missing`
+    strict   refuse an ambiguous file
+    notes    a list that gets one sentence for each ambiguity; without it they are warnings
 
-    Whatever cannot be read raises BrokenFile with one sentence and the line.
+    A file that cannot be read raises BrokenFile with a sentence and the line.
     """
     text = _text_of(path)
-    doubts: list[str] = []
+    collected: list[str] = []
     name = format or _format_by_extension(path)
     if name is None:
-        name = next((name for name, known in FORMATS.items() if known.looks_like(text)), None)
+        name = next((name for name in EXTENSIONS if _format(name).looks_like(text)), None)
         if name is None:
-            raise BrokenFile(path, f"neither its name nor its content is one of {', '.join(FORMATS)}; pass format=.")
-        doubt = Reading(text="", source=str(path), strict=strict, notes=doubts).doubt
-        doubt(f"the extension {Path(path).suffix!r} says nothing; the content looks like {name}.")
+            raise BrokenFile(
+                path, f"neither its extension nor its content is one of {', '.join(EXTENSIONS)}; pass format=."
+            )
+        reading = Reading(text="", source=str(path), strict=strict, notes=collected)
+        reading.note(f"the extension {Path(path).suffix!r} is unknown; the content looks like {name}.")
     machine = parse_machine(
-        text, format=name, kind=kind, missing=missing, strict=strict, notes=doubts, source=str(path)
+        text, format=name, kind=kind, missing=missing, strict=strict, notes=collected, source=str(path)
     )  # fmt: skip
-    _report(doubts, notes, str(path))
+    _report(collected, notes, str(path))
     return machine
 
 
@@ -80,11 +98,11 @@ def parse_machine(
     notes: list[str] | None = None,
     source: str = "text",
 ) -> Semiautomaton:
-    """The machine in a text; `source` is what errors call it, the other settings are those of `read_machine`."""
+    """The machine in a text; `source` is its name in errors, the other options are those of `read_machine`."""
     read = _format(format).read
     reading = Reading(text=text, source=source, kind=kind, missing=missing, strict=strict)
     if not text.strip():
-        raise reading.error("there is nothing in it.")
+        raise reading.error("it is empty.")
     machine = read(reading)
     _report(reading.notes, notes, source)
     return machine
@@ -97,22 +115,24 @@ parse_ba = partial(parse_machine, format="ba")
 
 
 def write_machine(machine: Semiautomaton, path: str | os.PathLike[str], *, format: str | None = None) -> None:
-    """Write a machine so that `read_machine` gives it back, equal; refuse what the format cannot carry.
+    """Write a machine so that `read_machine` gives it back, equal; refuse what the format cannot represent.
 
-    The extension says the format unless `format` does. The file appears whole or not at all.
+    The format is that of the extension unless `format` is given. The file is written atomically.
     """
     name = format or _format_by_extension(path)
     if name is None:
-        raise unknown("extension", Path(path).suffix, (end for known in FORMATS.values() for end in known.extensions))
+        raise unknown(
+            "extension", Path(path).suffix, (suffix for suffixes in EXTENSIONS.values() for suffix in suffixes)
+        )
     write_atomically(path, machine_text(machine, format=name).encode())
 
 
 def machine_text(machine: Semiautomaton, *, format: str) -> str:
-    """The machine in a format, checked to be carried by it."""
+    """The machine as text of a format, checked to read back as itself."""
     chosen = _format(format)
     text = chosen.text(machine)
-    if not chosen.carries_all:
-        check_carried(format, machine, chosen.read(Reading(text=text)))
+    if not chosen.represents_all:
+        check_representable(format, machine, chosen.read(Reading(text=text)))
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -120,15 +140,9 @@ def machine_text(machine: Semiautomaton, *, format: str) -> str:
     return text
 
 
-def _format(name: str) -> _Format:
-    if name not in FORMATS:
-        raise unknown("format", name, FORMATS)
-    return FORMATS[name]
-
-
 def _format_by_extension(path: str | os.PathLike[str]) -> str | None:
     suffix = Path(path).suffix.lower()
-    return next((name for name, known in FORMATS.items() if suffix in known.extensions), None)
+    return next((name for name, suffixes in EXTENSIONS.items() if suffix in suffixes), None)
 
 
 def _text_of(path: str | os.PathLike[str]) -> str:
@@ -145,9 +159,9 @@ def _text_of(path: str | os.PathLike[str]) -> str:
         raise BrokenFile(path, f"byte {content[error.start]:#04x} is not UTF-8 text.", line) from None
 
 
-def _report(doubts: list[str], notes: list[str] | None, source: str) -> None:
+def _report(collected: list[str], notes: list[str] | None, source: str) -> None:
     if notes is not None:
-        notes += doubts
+        notes += collected
         return
-    for sentence in doubts:
-        warnings.warn(f"{source}, {sentence}", DoubtfulReading, stacklevel=4)
+    for sentence in collected:
+        warnings.warn(f"{source}, {sentence}", AmbiguousFile, stacklevel=4)

@@ -1,28 +1,28 @@
-"""Machines as JSON: integer tables and lists of names. The one format that carries every machine as it is.
+"""Machines as JSON: integer tables and lists of names. Represents every machine exactly.
 
     {"format": "detent-machine", "version": 1, "kind": "mealy" | "moore" | "semiautomaton",
      "symbols": [...], "states": [...], "tables": [[...], ...],
      "start": 0, "outputs": [...], "readout": [...] (Moore) or [[...], ...] (Mealy)}
 
-tables[a][q] is where symbol a sends state q. A file is refused unless every entry is what it should be. What
-`detent.runtime` puts beside these, "heads" to run the machine by and "about" where it comes from, is passed over.
+tables[a][q] is where symbol a sends state q. A file is refused unless every entry is valid. The entries "heads" and
+"about", which `detent.runtime` adds, are ignored here.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from typing import Any, NoReturn
 
-from detent.automata.io.reader import DFA_OUTPUTS, Reading, shown
+from detent.automata.io.common import DFA_OUTPUTS, Reading, shown
 from detent.automata.machine import Mealy, Moore, Semiautomaton
-from detent.errors import BrokenFile, InvalidMachine
+from detent.errors import InvalidMachine
+from detent.records import InvalidJson, parse_strict_json
 
 FORMAT, VERSION = "detent-machine", 1
 _ALWAYS = ("format", "version", "kind", "symbols", "states", "tables")
 _WITH_OUTPUTS = (*_ALWAYS, "start", "outputs", "readout")
-_BESIDE = ("heads", "about")
+_OF_RUNTIME = ("heads", "about")
 _KINDS: dict[str, type[Semiautomaton]] = {"mealy": Mealy, "moore": Moore, "semiautomaton": Semiautomaton}
 
 
@@ -54,20 +54,40 @@ def _rows(rows: list[list[int]]) -> str:
 
 def read(reading: Reading) -> Semiautomaton:
     """The machine that the text describes."""
-    entries = _parsed(reading)
+    return from_entries(reading, parse_entries(reading))
+
+
+def parse_entries(reading: Reading) -> dict[str, Any]:
+    """The JSON object of a machine file; its entries are not checked yet."""
+    try:
+        entries = parse_strict_json(reading.text)
+    except InvalidJson as error:
+        if error.key is not None:
+            _refuse(reading, error.key, "came twice.")
+        if "nested" in error.reason:
+            raise reading.error("lists are nested too deep; a machine needs two levels.") from None
+        if "not a number" in error.reason:
+            raise reading.error(f"{error.reason}; tables hold integers.") from None
+        why = error.reason if error.line is None else f"this is not JSON: {error.reason}"
+        raise reading.error(f"{why}.", error.line) from None
     if not isinstance(entries, dict) or entries.get("format") != FORMAT:
         raise reading.error(f'wanted a JSON object with "format": "{FORMAT}"; this is some other JSON.', 1)
+    return entries
+
+
+def from_entries(reading: Reading, entries: dict[str, Any]) -> Semiautomaton:
+    """The machine in a JSON object; every entry is checked."""
     if type(entries.get("version")) is not int or entries["version"] != VERSION:
-        _refuse(reading, "version", f"is {_seen(entries.get('version'))}; this detent reads version {VERSION}.")
+        _refuse(reading, "version", f"is {_brief(entries.get('version'))}; this detent reads version {VERSION}.")
     kind = entries.get("kind")
     if not isinstance(kind, str) or kind not in _KINDS:
-        _refuse(reading, "kind", f"is {_seen(kind)}; wanted one of {', '.join(_KINDS)}.")
+        _refuse(reading, "kind", f"is {_brief(kind)}; wanted one of {', '.join(_KINDS)}.")
     wanted = _ALWAYS if kind == "semiautomaton" else _WITH_OUTPUTS
     for key in wanted:
         if key not in entries:
             raise reading.error(f'a {kind} needs the entry "{key}"; it is missing.')
     for key in entries:
-        if key not in (*wanted, *_BESIDE):
+        if key not in (*wanted, *_OF_RUNTIME):
             _refuse(reading, key, f"does not belong in a {kind}.")
 
     fields: dict[str, Any] = {
@@ -79,11 +99,11 @@ def read(reading: Reading) -> Semiautomaton:
     if kind != "semiautomaton":
         outputs = fields["outputs"] = _names(reading, "outputs", entries["outputs"])
         (fields["start"],) = _numbers(reading, "start", [entries["start"]], 1, n)
-        said = entries["readout"]
+        readout = entries["readout"]
         fields["readout"] = (
-            _table(reading, "readout", said, A, n, len(outputs))
+            _table(reading, "readout", readout, A, n, len(outputs))
             if kind == "mealy"
-            else _numbers(reading, "readout", said, n, len(outputs))
+            else _numbers(reading, "readout", readout, n, len(outputs))
         )
     _check_kind(reading, kind, fields)
     try:
@@ -96,29 +116,6 @@ def looks_like(text: str) -> bool:
     return text[:1000].lstrip().startswith("{")
 
 
-def _parsed(reading: Reading) -> object:
-    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        entries = dict(pairs)
-        if len(entries) < len(pairs):
-            times = Counter(key for key, _ in pairs)
-            _refuse(reading, times.most_common(1)[0][0], "came twice.")
-        return entries
-
-    def constant(name: str) -> NoReturn:
-        raise reading.error(f"{name} is not a number; tables hold integers.")
-
-    try:
-        return json.loads(reading.text, object_pairs_hook=unique, parse_constant=constant)
-    except BrokenFile:
-        raise
-    except json.JSONDecodeError as error:
-        raise reading.error(f"this is not JSON: {error.msg.lower()} at column {error.colno}.", error.lineno) from None
-    except RecursionError:
-        raise reading.error("lists are nested too deep; a machine needs two levels.") from None
-    except ValueError:
-        raise reading.error("a number has too many digits.") from None
-
-
 def _check_kind(reading: Reading, kind: str, fields: dict[str, Any]) -> None:
     accepts = reading.kind == "dfa" and kind == "moore" and tuple(fields["outputs"]) == DFA_OUTPUTS
     if reading.kind not in (None, kind) and not accepts:
@@ -127,10 +124,10 @@ def _check_kind(reading: Reading, kind: str, fields: dict[str, Any]) -> None:
 
 def _names(reading: Reading, key: str, value: object) -> list[str]:
     if not isinstance(value, list) or not value:
-        _refuse(reading, key, f"is {_seen(value)}; wanted a list of names.")
+        _refuse(reading, key, f"is {_brief(value)}; wanted a list of names.")
     for i, name in enumerate(value):
         if not isinstance(name, str):
-            _refuse(reading, key, f"has {_seen(name)} at place {i}; wanted a string.")
+            _refuse(reading, key, f"has {_brief(name)} at place {i}; wanted a string.")
         if not name.isascii() and any("\ud800" <= c <= "\udfff" for c in name):
             _refuse(reading, key, f"has half a surrogate pair at place {i}; wanted a name that can be written.")
     return value
@@ -138,24 +135,24 @@ def _names(reading: Reading, key: str, value: object) -> list[str]:
 
 def _table(reading: Reading, key: str, value: object, rows: int, columns: int, below: int) -> list[list[int]]:
     if not isinstance(value, list) or len(value) != rows:
-        _refuse(reading, key, f"is {_seen(value)}; wanted {rows} rows, one per symbol.")
+        _refuse(reading, key, f"is {_brief(value)}; wanted {rows} rows, one per symbol.")
     return [_numbers(reading, f"{key}[{a}]", row, columns, below) for a, row in enumerate(value)]
 
 
 def _numbers(reading: Reading, place: str, value: object, length: int, below: int) -> list[int]:
     """A row of integers, each from 0 to below - 1."""
     if not isinstance(value, list) or len(value) != length:
-        _refuse(reading, place, f"is {_seen(value)}; wanted {length} numbers, one per state.")
+        _refuse(reading, place, f"is {_brief(value)}; wanted {length} numbers, one per state.")
     for q, entry in enumerate(value):
         # bool is a subclass of int, and true is no state
         if type(entry) is not int or not 0 <= entry < below:
             at = place if place == "start" else f"{place}[{q}]"
-            _refuse(reading, at, f"is {_seen(entry)}; wanted an integer from 0 to {below - 1}.")
+            _refuse(reading, at, f"is {_brief(entry)}; wanted an integer from 0 to {below - 1}.")
     return value
 
 
-def _seen(value: object) -> str:
-    """What came, in a few words."""
+def _brief(value: object) -> str:
+    """A value as errors show it."""
     if isinstance(value, list):
         return f"a list of {len(value)}"
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""What is true of a machine, each answer with its witness."""
+"""Properties of machines, each with a witness: definite, aperiodic, group, synchronizing, the transition monoid."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from detent.automata.properties.monoid import aperiodic as aperiodic
     from detent.automata.properties.monoid import group as group
     from detent.automata.properties.monoid import transition_monoid as transition_monoid
-    from detent.automata.properties.summary import Properties as Properties
+    from detent.automata.properties.properties import Properties as Properties
     from detent.automata.properties.synchronizing import Synchronizing as Synchronizing
     from detent.automata.properties.synchronizing import synchronizing as synchronizing
 

@@ -1,11 +1,12 @@
-"""Is a machine definite: do the last k symbols alone tell its state? The order k, or two states that stay apart.
+"""Definite machines: the last k symbols determine the state. The smallest such k, or two states that stay apart.
 
     k  the order     n  states
 
-Two states are merged by every word of length j + 1 exactly when every symbol sends them to states that all words of
-length j merge. So merge states that every symbol sends to the same place, do it again on what is left, and count: the
-machine is definite when one state remains, and k is the number of rounds, at most n - 1. When the rounds stop early,
-every two states left have a symbol that keeps them apart, and following it leads into a circle.
+Perles, Rabin and Shamir, "The theory of definite automata", 1963. All words of length j + 1 merge two states exactly
+when every symbol sends them to states that all words of length j merge. So merge states with equal rows, repeat on the
+quotient, and count rounds: the machine is definite when one state remains, and k is the number of rounds, at most n -
+1. If the rounds stop early, every two remaining states have a symbol that keeps them apart, and following it finds a
+cycle.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from detent.automata.minimize import equal_rows
 
 @dataclass(frozen=True)
 class Definite:
-    """Whether a machine is definite, with its order or with what keeps two states apart for ever. True if it is."""
+    """Whether a machine is definite, with its order or a witness that it is not. True if it is."""
 
     order: int | None
-    """The smallest k such that every word of k symbols sends all states to one; None when there is none."""
+    """The smallest k such that every word of k symbols sends all states to one; None if there is none."""
     word: tuple[str, ...]
-    """Definite: a word of k - 1 symbols that keeps `apart` apart. Else: a word that does, however often it is read."""
+    """If definite, a word of k - 1 symbols that keeps `apart` apart; otherwise one whose every power does."""
     apart: tuple[str, str] | None
     """Two states that `word` keeps apart; None for a machine of one state."""
 
@@ -37,14 +38,17 @@ class Definite:
         if self.order is None:
             assert self.apart is not None
             one, other = self.apart
-            return f"not definite: {format_word(self.word)} keeps {one!r} and {other!r} apart, however often it is read"
+            word = format_word(self.word)
+            return f"not definite: {word} keeps {one!r} and {other!r} apart, however often it is repeated"
         if self.apart is None:
             return "definite of order 0: there is only one state"
         one, other = self.apart
         tight = (
-            f"{format_word(self.word)} still tells {one!r} from {other!r}" if self.word else f"{one!r} is not {other!r}"
+            f"{format_word(self.word)} still separates {one!r} from {other!r}"
+            if self.word
+            else f"{one!r} is not {other!r}"
         )
-        last = "symbol tells" if self.order == 1 else f"{self.order} symbols tell"
+        last = "symbol determines" if self.order == 1 else f"{self.order} symbols determine"
         return f"definite of order {self.order}: the last {last} the state, while {tight}"
 
 
@@ -53,11 +57,11 @@ def definite(machine: Semiautomaton) -> Definite:
 
     >>> from detent.automata import flip_flop
     >>> definite(flip_flop()).explain()
-    "not definite: 'identity' keeps 'identity' and 'reset' apart, however often it is read"
+    "not definite: 'identity' keeps 'identity' and 'reset' apart, however often it is repeated"
     """
     merged_at, into = _merge(machine.tables)
     if np.count_nonzero(merged_at == 0) > 1:
-        return _circle(machine, into)
+        return _cycle(machine, into)
     if machine.n_states == 1:
         return Definite(order=0, word=(), apart=None)
     order = int(merged_at.max())
@@ -66,11 +70,11 @@ def definite(machine: Semiautomaton) -> Definite:
 
 
 def _merge(tables: Ints) -> tuple[Ints, Ints]:
-    """(the round in which each state went into another, 0 if it never did; that other, or itself)."""
+    """(the round in which each state was merged into another, 0 for never; that other state, or itself)."""
     n = tables.shape[1]
     merged_at, into = np.zeros(n, np.int64), np.arange(n)
     left = np.arange(n)
-    small: Ints = tables.astype(np.int64)  # the tables on the states left, numbered among themselves
+    small: Ints = tables.astype(np.int64)  # the tables on the remaining states, renumbered
     for round_ in range(1, n):
         blocks = equal_rows(small.T)
         first = np.unique(blocks, return_index=True)[1]
@@ -85,7 +89,7 @@ def _merge(tables: Ints) -> tuple[Ints, Ints]:
 
 
 def _tight(machine: Semiautomaton, order: int, pair: tuple[int, int], merged_at: Ints, into: Ints) -> Definite:
-    """A word of order - 1 symbols that keeps the pair apart: at every step some symbol leaves enough rounds."""
+    """A word of order - 1 symbols that keeps the pair apart: each step takes a symbol that leaves enough rounds."""
 
     def merged(p: int, q: int, rounds: int) -> bool:
         while 0 < merged_at[p] <= rounds:
@@ -102,8 +106,8 @@ def _tight(machine: Semiautomaton, order: int, pair: tuple[int, int], merged_at:
     return Definite(order=order, word=tuple(word), apart=(machine.states[pair[0]], machine.states[pair[1]]))
 
 
-def _circle(machine: Semiautomaton, into: Ints) -> Definite:
-    """Two states and a word that never merges them: one symbol if that is enough, else a walk that keeps two apart."""
+def _cycle(machine: Semiautomaton, into: Ints) -> Definite:
+    """Two states and a word whose powers never merge them: a single symbol if possible, else a cycle of pairs."""
     for a, table in enumerate(machine.tables):
         kept = np.unique(settled(table))
         if len(kept) > 1:
@@ -120,7 +124,7 @@ def _circle(machine: Semiautomaton, into: Ints) -> Definite:
 
 
 def settled(table: Ints) -> Ints:
-    """Where the states are after so many steps of a table that each has come into its cycle."""
+    """Where the states are after enough steps of one table that each is in a cycle."""
     table = table.astype(np.int64)
     for _ in range(max(1, len(table) - 1).bit_length()):
         table = table[table]

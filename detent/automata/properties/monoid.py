@@ -1,10 +1,11 @@
-"""Does a machine count? Whether its words make a group, or hide one, or none at all.
+"""The transition monoid of a machine, and what it decides: whether the machine is a group, whether it is aperiodic.
 
-    w  a word     f  what it does to the states
+    N  elements     n  states
 
-The powers of f end in a cyclic group whose order is the least common multiple of the lengths of f's circles, so a word
-hides a group of more than one element exactly when it leads some states round a circle of more than one. A machine
-without such a word is aperiodic. To be sure of it takes the whole transition monoid, so the search is bounded.
+The powers of an element f end in a cyclic group whose order is the least common multiple of the lengths of f's cycles,
+so a word generates a group of more than one element exactly when it has a cycle of more than one state. A machine
+without such a word is aperiodic (Schutzenberger, "On finite monoids having only trivial subgroups", 1965). The
+transition monoid may have up to n^n elements, so its enumeration is bounded.
 """
 
 from __future__ import annotations
@@ -21,16 +22,14 @@ from detent.automata.machine import Semiautomaton, format_word
 from detent.automata.properties.definite import definite
 from detent.automata.run import smallest_dtype
 
-# -- The transition monoid: every map of the states that some word makes.
-
 ELEMENTS = 20_000
-"""How many elements are looked at unless told otherwise."""
+"""The default largest number of elements that are enumerated."""
 _ENTRIES = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
 class TransitionMonoid:
-    """The maps that words make, found breadth-first: the first is the identity, of the empty word."""
+    """The maps of the states that words induce, breadth-first: the first is the identity, of the empty word."""
 
     machine: Semiautomaton
     maps: Ints
@@ -47,24 +46,26 @@ class TransitionMonoid:
 
     def word(self, element: int) -> tuple[str, ...]:
         """A shortest word that acts as this element."""
-        spelt = []
+        symbols = []
         while self.before[element] >= 0:
-            spelt.append(self.machine.symbols[self.last[element]])
+            symbols.append(self.machine.symbols[self.last[element]])
             element = int(self.before[element])
-        return tuple(reversed(spelt))
+        return tuple(reversed(symbols))
 
     @cached_property
     def idempotents(self) -> Ints:
-        """The elements that change nothing when done twice."""
+        """The elements f with f f = f."""
         return np.array([i for i, once in enumerate(self.maps) if np.array_equal(once[once], once)])
 
     def explain(self) -> str:
-        count = f"{len(self)} elements" if self.complete else f"more than {len(self) - 1} elements (stopped there)"
+        count = (
+            f"{len(self)} elements" if self.complete else f"more than {len(self) - 1} elements (enumeration stopped)"
+        )
         return f"transition monoid of {count}, {len(self.idempotents)} of them idempotent"
 
 
 def transition_monoid(machine: Semiautomaton, *, limit: int = ELEMENTS) -> TransitionMonoid:
-    """The transition monoid, as far as `limit` elements reach; large machines are stopped earlier to save memory."""
+    """The transition monoid, up to `limit` elements; fewer for large machines, to save memory."""
     maps, before, last, complete = zip(*levels(machine.tables, limit), strict=True)
     return TransitionMonoid(
         machine, np.concatenate(maps), np.concatenate(before), np.concatenate(last), complete=complete[-1]
@@ -72,7 +73,7 @@ def transition_monoid(machine: Semiautomaton, *, limit: int = ELEMENTS) -> Trans
 
 
 def levels(tables: Ints, limit: int) -> Iterator[tuple[Ints, Ints, Ints, bool]]:
-    """By length of their words: (new maps, element before, last symbol, whether everything has been found)."""
+    """Per word length: (new maps, preceding element, last symbol, whether the enumeration is complete)."""
     A, n = tables.shape
     limit = max(1, min(limit, _ENTRIES // n))
     tables = tables.astype(smallest_dtype(n))
@@ -112,7 +113,7 @@ def _stack(keys: list[bytes], tables: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class Group:
-    """Whether the transition monoid is a group: whether every symbol permutes the states. True if it is."""
+    """Whether the transition monoid is a group, that is, whether every symbol permutes the states. True if it is."""
 
     symbol: str | None
     """A symbol that merges two states, when there is one."""
@@ -142,7 +143,7 @@ def group(machine: Semiautomaton) -> Group:
 
 @dataclass(frozen=True)
 class Subgroup:
-    """A word whose powers, from `index` on, are a cyclic group of `order` elements, more than one."""
+    """A word whose powers from `index` on form a cyclic group of order `order` > 1."""
 
     word: tuple[str, ...]
     index: int
@@ -155,42 +156,42 @@ class Subgroup:
 
 @dataclass(frozen=True)
 class Aperiodic:
-    """Whether no word hides a group, or a word that does."""
+    """Whether every subgroup of the transition monoid is trivial, or a word that generates another one."""
 
     answer: bool | None
-    """None when the search was stopped before it could tell."""
+    """None when the enumeration was stopped before an answer."""
     subgroup: Subgroup | None = None
     """The witness against."""
-    looked_at: int = 0
-    """How many elements of the transition monoid were looked at."""
+    enumerated: int = 0
+    """The number of elements of the transition monoid that were enumerated."""
 
     def explain(self) -> str:
         if self.subgroup is not None:
             return f"not aperiodic: {self.subgroup.explain()}"
         if self.answer:
-            return "aperiodic: no word leads states round a circle"
-        return f"perhaps aperiodic: no subgroup among the first {self.looked_at} elements of the transition monoid"
+            return "aperiodic: no word has a cycle of more than one state"
+        return f"perhaps aperiodic: no subgroup among the first {self.enumerated} elements of the transition monoid"
 
 
 def aperiodic(machine: Semiautomaton, *, limit: int = ELEMENTS) -> Aperiodic:
-    """Whether no word leads states round a circle of more than one, looking at `limit` elements at most."""
+    """Whether no word has a cycle of more than one state, enumerating at most `limit` elements."""
     if definite(machine):
         return Aperiodic(answer=True)
-    looked_at = 0
+    enumerated = 0
     for maps, _, _, complete in levels(machine.tables, limit):
-        circling = np.flatnonzero([_circles(f) for f in maps])
-        if len(circling):
-            element = looked_at + int(circling[0])
+        cyclic = np.flatnonzero([_has_cycle(f) for f in maps])
+        if len(cyclic):
+            element = enumerated + int(cyclic[0])
             word = transition_monoid(machine, limit=element + 1).word(element)
-            return Aperiodic(answer=False, subgroup=cyclic_powers(word, maps[circling[0]]), looked_at=element + 1)
-        looked_at += len(maps)
+            return Aperiodic(answer=False, subgroup=cyclic_powers(word, maps[cyclic[0]]), enumerated=element + 1)
+        enumerated += len(maps)
         if complete:
-            return Aperiodic(answer=True, looked_at=looked_at)
-    return Aperiodic(answer=None, looked_at=looked_at)
+            return Aperiodic(answer=True, enumerated=enumerated)
+    return Aperiodic(answer=None, enumerated=enumerated)
 
 
 def cyclic_powers(word: tuple[str, ...], acts: Ints) -> Subgroup:
-    """When the powers of a word that acts so begin to repeat, and how many of them do."""
+    """The index and period of the powers of a word that acts as this map."""
     acts = acts.astype(np.int64)
     image, index = np.unique(acts), 1
     while len(after := np.unique(acts[image])) < len(image):
@@ -205,8 +206,8 @@ def cyclic_powers(word: tuple[str, ...], acts: Ints) -> Subgroup:
     return Subgroup(word, index, order)
 
 
-def _circles(acts: Ints) -> bool:
-    """Whether some state goes round a circle of more than one."""
+def _has_cycle(acts: Ints) -> bool:
+    """Whether the map has a cycle of more than one state."""
     within = np.unique(acts)
     while len(after := np.unique(acts[within])) < len(within):
         within = after

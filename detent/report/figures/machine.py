@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from detent.automata import Mealy, Moore, distinguishing_word, draw, isomorphism, minimize
-from detent.automata.draw.arrows import brief
+from detent.automata.draw.scene import abbreviate
 from detent.errors import DetentError
 from detent.report.figures.style import GREY, PAGE, styled
 
@@ -32,7 +32,7 @@ def paint(found: Machine, target: Machine, names: tuple[str, str] = ("read out",
         key = axes.get_legend()
         if key is not None:  # of colours, and it would lie on the states
             key.set_bbox_to_anchor((0.5, -0.09), transform=axes.transAxes)
-        figure.text(left + 0.24, 0.95, f"{brief(name, 40)}: {machine.n_states} states", ha="center", va="center",
+        figure.text(left + 0.24, 0.95, f"{abbreviate(name, 40)}: {machine.n_states} states", ha="center", va="center",
                     fontsize=9, parse_math=False)  # fmt: skip
         figure.text(left + 0.24, 0.085, "\n".join(notes), ha="center", va="center", fontsize=6, color=GREY, wrap=True)
     figure.text(0.5, 0.03, sentence, ha="center", va="center", fontsize=8, fontweight="bold", parse_math=False)
@@ -48,7 +48,7 @@ def compared(found: Machine, target: Machine) -> tuple[bool, str]:
         return False, str(error)
     if word is None:
         return True, "They say the same on every word."
-    return False, f"They differ after: {brief(' '.join(word), 90)}"
+    return False, f"They differ after: {abbreviate(' '.join(word), 90)}"
 
 
 def renumbered(found: Machine, target: Machine) -> Machine:

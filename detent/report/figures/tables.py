@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from detent.automata import Semiautomaton, factor
-from detent.automata.draw.arrows import brief
+from detent.automata.draw.scene import abbreviate
 from detent.records import Row
 from detent.report.figures.style import GREY, INK, PAGE, of_kind, sheet, styled
 
@@ -54,7 +54,7 @@ def paint(rows: Sequence[Row], title: str = "") -> Any:
             table = tables.get((layer, head, symbol))
             axes.set_axis_off() if table is None else _square(axes, table, most)
             if (layer, head) == next(one for one in heads if one[0] == layer) and symbol is not None:
-                axes.set_title(brief(symbol, 14), fontsize=8 if columns < 6 else 6, pad=3, parse_math=False)
+                axes.set_title(abbreviate(symbol, 14), fontsize=8 if columns < 6 else 6, pad=3, parse_math=False)
         line[0].set_ylabel(_head_name(layer, head, len(symbols)), fontsize=7)
     figure.suptitle("; ".join(_said(title, symbols, most)), fontsize=8.5, parse_math=False)
     figure.supxlabel("from index k (column) to index j (row)", fontsize=7, color=GREY)

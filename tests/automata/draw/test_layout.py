@@ -10,8 +10,8 @@ import pytest
 
 from detent._types import Ints
 from detent.automata import cyclic, dihedral, symmetric
-from detent.automata.draw.arrows import arrows_of
 from detent.automata.draw.layout import clutter, crossings, place
+from detent.automata.draw.scene import arrows_of
 from detent.automata.machine import Semiautomaton
 
 
@@ -49,7 +49,7 @@ def test_crossings_are_counted_as_in_the_textbook(n: int) -> None:
 
 
 @pytest.mark.parametrize("machine", [cyclic(7), symmetric(3), dihedral(6), symmetric(4)], ids=["C7", "S3", "D6", "S4"])
-def test_what_can_be_drawn_without_crossings_is(machine: Semiautomaton) -> None:
+def test_place_without_crossings_where_possible(machine: Semiautomaton) -> None:
     machine = Semiautomaton(symbols=machine.symbols[-3:], tables=machine.tables[-3:])
     if machine.n_states == 7:
         machine = Semiautomaton(symbols=("1",), tables=machine.tables[:1])
@@ -57,7 +57,7 @@ def test_what_can_be_drawn_without_crossings_is(machine: Semiautomaton) -> None:
 
 
 @pytest.mark.parametrize(("n", "A"), [(1, 1), (2, 1), (3, 2), (12, 3), (30, 2), (45, 2)])
-def test_states_stay_apart_and_the_same_call_gives_the_same_places(n: int, A: int) -> None:
+def test_place_is_deterministic_and_keeps_states_apart(n: int, A: int) -> None:
     machine = Semiautomaton(symbols=tuple("abc"[:A]), tables=np.random.default_rng(n).integers(0, n, (A, n)))
     points = placed(machine)
     assert points.shape == (n, 2)
@@ -67,7 +67,7 @@ def test_states_stay_apart_and_the_same_call_gives_the_same_places(n: int, A: in
     assert np.array_equal(points, placed(machine))
 
 
-def test_parts_without_a_way_between_them_do_not_overlap() -> None:
+def test_place_separates_disconnected_parts() -> None:
     machine = Semiautomaton(symbols=("a",), tables=[[1, 2, 0, 4, 3, 5]])
     points = placed(machine)
     boxes = [(points[part].min(0), points[part].max(0)) for part in ([0, 1, 2], [3, 4], [5])]
@@ -75,13 +75,13 @@ def test_parts_without_a_way_between_them_do_not_overlap() -> None:
         assert (high < other_low).any() or (other_high < low).any()
 
 
-def test_many_lone_states_fill_rows() -> None:
+def test_place_isolated_states_in_rows() -> None:
     points = placed(Semiautomaton(symbols=("a",), tables=[np.arange(40)]))
     assert len(np.unique(points, axis=0)) == 40
     assert 1 < np.ptp(points[:, 0]) / np.ptp(points[:, 1]) < 4
 
 
-def test_the_measure_of_clutter_barks() -> None:
+def test_clutter_rejects_a_bad_layout() -> None:
     square = np.array([[0.0, 0], [1, 0], [1, 1], [0, 1]])
     ring = np.array([[0, 1], [1, 2], [2, 3], [0, 3]])
     assert crossings(square, ring) == 0

@@ -5,12 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
-from detent.automata.factor.budget import Work
 from detent.automata.factor.cover import CheapestProduct, cheapest_cover
+from detent.automata.factor.lattice import Work
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_against_all_families(seed: int) -> None:
+def test_cheapest_cover_against_all_families(seed: int) -> None:
     rng = np.random.default_rng(seed)
     candidates, pairs = int(rng.integers(1, 8)), int(rng.integers(1, 7))
     apart = rng.random((candidates, pairs)) < 0.4
@@ -28,7 +28,7 @@ def test_against_all_families(seed: int) -> None:
     assert sum(sizes[c] ** 2 for c in found.chosen) == min(sum(sizes[c] ** 2 for c in f) for f in families)
 
 
-def test_out_of_work_it_says_so() -> None:
+def test_cheapest_cover_out_of_work_is_not_proven() -> None:
     rng = np.random.default_rng(0)
     apart = np.vstack([rng.random((40, 30)) < 0.2, np.ones(30, bool)])
     sizes = [*rng.integers(2, 9, 40).tolist(), 100]

@@ -1,11 +1,13 @@
+"""All congruences and monoliths, against all partitions, all pairs and subgroups."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from detent.automata import Semiautomaton, alternating, cyclic, dihedral, quaternion, symmetric
-from detent.automata.factor.budget import Work
-from detent.automata.factor.lattice import first_states, lattice
+from detent.automata import Semiautomaton, alternating, cyclic, dihedral, mathieu11, quaternion, symmetric
+from detent.automata.congruence import meet, merge
+from detent.automata.factor.lattice import Work, first_states, lattice, monolith
 from detent.errors import BudgetExceeded
 from tests.automata.oracles import partitions
 
@@ -25,7 +27,7 @@ def congruences(tables: np.ndarray) -> set[tuple[int, ...]]:
 
 @pytest.mark.parametrize("never", [0, 0.3])
 @pytest.mark.parametrize("seed", range(40))
-def test_against_all_partitions(seed: int, never: float) -> None:
+def test_lattice_against_all_partitions(seed: int, never: float) -> None:
     rng = np.random.default_rng(seed)
     n, A = int(rng.integers(2, 7)), int(rng.integers(1, 3))
     tables = np.sort(rng.integers(0, n, (A, n)), axis=1) if seed % 2 else rng.integers(0, n, (A, n))
@@ -47,21 +49,56 @@ def test_against_all_partitions(seed: int, never: float) -> None:
      (alternating(5), 59), (symmetric(5), 156)],
     ids=["Z30", "S3", "Q8", "D4", "A4", "S4", "A5", "S5"],
 )  # fmt: skip
-def test_the_congruences_of_a_group_are_its_subgroups(machine: Semiautomaton, subgroups: int) -> None:
+def test_lattice_of_a_group_is_its_subgroups(machine: Semiautomaton, subgroups: int) -> None:
     found = lattice(machine.tables, Work(10**9))
     assert len(found.congruences) == subgroups - 1
     assert found.sizes[0] == machine.n_states
     assert all(machine.n_states % size == 0 for size in found.sizes)
 
 
-def test_the_atoms_of_a_group_are_its_subgroups_of_prime_order() -> None:
+def test_lattice_atoms_of_a_group_are_its_subgroups_of_prime_order() -> None:
     assert len(lattice(symmetric(4).tables, Work(10**9)).atoms) == 9 + 4
     assert len(lattice(alternating(5).tables, Work(10**9)).atoms) == 15 + 10 + 6
     assert len(lattice(cyclic(16).tables, Work(10**9)).atoms) == 1
 
 
-def test_too_much_work_is_refused() -> None:
-    with pytest.raises(BudgetExceeded, match="more than the 1000 steps it was given"):
+def test_lattice_refuses_too_much_work() -> None:
+    with pytest.raises(BudgetExceeded, match="more than the budget of 1000 steps"):
         lattice(symmetric(4).tables, Work(1000))
     with pytest.raises(BudgetExceeded):
         lattice(np.arange(12)[None, :], Work(100_000))  # every partition of twelve states
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_monolith_against_all_pairs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, A = int(rng.integers(2, 12)), int(rng.integers(1, 4))
+    tables = rng.integers(0, n, (A, n))
+    if seed % 3 == 0:
+        tables = np.sort(tables, axis=1)
+    if seed % 3 == 1:
+        tables = rng.permuted(np.tile(np.arange(n), (A, 1)), axis=1)
+    if seed % 2:
+        tables = np.where(rng.random((A, n)) < 0.2, -1, tables)
+    found = monolith(tables, Work(10**9))
+    all_principal = [merge(tables, [(p, q)]) for p in range(n) for q in range(p)]
+    always = meet(*all_principal).max() < n - 1  # some pair is merged by all of them
+    assert (found.other is None) == always
+    p, q = found.pair
+    if always:
+        assert all(c[p] == c[q] for c in all_principal)
+    else:
+        assert meet(merge(tables, [found.pair]), merge(tables, [found.other])).max() == n - 1
+
+
+def test_monolith_of_groups() -> None:
+    assert monolith(cyclic(16).tables, Work(10**9)).pair == (0, 8)
+    assert monolith(quaternion().tables, Work(10**9)).other is None
+    assert monolith(symmetric(3).tables, Work(10**9)).other is not None
+
+
+def test_monolith_refuses_machines_that_are_too_large() -> None:
+    with pytest.raises(BudgetExceeded, match="up to 2000 states; this one has 7920"):
+        monolith(mathieu11().tables, Work(10**9))
+    with pytest.raises(BudgetExceeded, match="more than the budget of 10 steps"):
+        monolith(cyclic(16).tables, Work(10))

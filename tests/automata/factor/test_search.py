@@ -5,9 +5,8 @@ import pytest
 
 from detent.automata import alternating, cyclic, flip_flop, modular_arithmetic, symmetric, tomita
 from detent.automata.congruence import is_congruence, meet
-from detent.automata.factor.budget import Work
 from detent.automata.factor.cover import cheapest_cover
-from detent.automata.factor.lattice import lattice
+from detent.automata.factor.lattice import Work, lattice
 from detent.automata.factor.search import cost, search
 
 PLENTY = 10**9
@@ -20,7 +19,7 @@ MACHINES = {
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_the_search_finds_what_listing_all_congruences_proves(name: str) -> None:
+def test_search_finds_what_listing_all_congruences_proves(name: str) -> None:
     machine = MACHINES[name]
     known = lattice(machine.tables, Work(PLENTY))
     proven = cheapest_cover(known.sizes.tolist(), known.separates, states=machine.n_states, work=Work(PLENTY))
@@ -30,7 +29,7 @@ def test_the_search_finds_what_listing_all_congruences_proves(name: str) -> None
     assert meet(*family).max() == machine.n_states - 1
 
 
-def test_the_same_seed_and_work_give_the_same_family() -> None:
+def test_search_is_deterministic() -> None:
     machine = symmetric(5)
     first, second = (search(machine.tables, np.random.default_rng(3), Work(100_000)) for _ in range(2))
     assert len(first) == len(second)

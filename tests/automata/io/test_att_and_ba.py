@@ -1,4 +1,4 @@
-"""AT&T text and BA: what they say, and what they refuse to carry."""
+"""AT&T text and BA: reading, writing, and what they refuse."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ DELAY = Mealy(
 )
 
 
-def test_att_of_a_dfa() -> None:
+def test_to_att_of_a_dfa() -> None:
     assert machine_text(ENDS_IN_B, format="att") == "0\t0\ta\ta\n0\t1\tb\tb\n1\t0\ta\ta\n1\t1\tb\tb\n1\n"
 
 
-def test_att_of_a_mealy_machine() -> None:
+def test_to_att_of_a_mealy_machine() -> None:
     assert machine_text(DELAY, format="att") == "-\t-\ta\tx\n-\t+\tb\tx\n+\t-\ta\ty\n+\t+\tb\ty\n-\n+\n"
 
 
-def test_ba_of_a_dfa() -> None:
+def test_to_ba_of_a_dfa() -> None:
     assert machine_text(ENDS_IN_B, format="ba") == "0\na,0->0\nb,0->1\na,1->0\nb,1->1\n1\n"
 
 
@@ -36,18 +36,18 @@ def test_ba_of_a_dfa() -> None:
         "  0  0  a  \n 1 1 b \n1 0 a\n0 1 b\n1 0\n\n\n",
     ],
 )
-def test_att_is_read_however_it_is_laid_out(text: str) -> None:
+def test_parse_att_any_layout(text: str) -> None:
     assert parse_att(text, strict=True) == ENDS_IN_B
 
 
-def test_whole_numbers_come_in_order_and_the_first_line_starts() -> None:
+def test_parse_att_orders_whole_numbers_and_starts_at_the_first_line() -> None:
     machine = parse_att("10 2 7 7\n2 0 7 7\n0 10 7 7\n")
     assert machine.states == ("0", "2", "10")
     assert isinstance(machine, Moore)
     assert machine.start == 2
 
 
-def test_ba_without_accepting_states_accepts_everywhere_and_may_omit_the_start() -> None:
+def test_parse_ba_without_accepting_states_and_start() -> None:
     machine = parse_ba("some label%,fancy i_d->1\nsome label%,1->1\n")
     assert machine == Moore(
         symbols=("some label%",),
@@ -71,7 +71,7 @@ def test_ba_without_accepting_states_accepts_everywhere_and_may_omit_the_start()
         ("0 1 a a\n", 1, "state '1' has no transition on 'a'; add it"),
     ],
 )
-def test_att_that_is_refused(text: str, line: int | None, sentence: str) -> None:
+def test_parse_att_refuses(text: str, line: int | None, sentence: str) -> None:
     with pytest.raises(BrokenFile, match=sentence) as caught:
         parse_att(text)
     assert caught.value.line == line
@@ -90,21 +90,21 @@ def test_att_that_is_refused(text: str, line: int | None, sentence: str) -> None
         ("0\na,0->0\na,0->1", 3, "a machine is deterministic"),
     ],
 )
-def test_ba_that_is_refused(text: str, line: int | None, sentence: str) -> None:
+def test_parse_ba_refuses(text: str, line: int | None, sentence: str) -> None:
     with pytest.raises(BrokenFile, match=sentence) as caught:
         parse_ba(text)
     assert caught.value.line == line
 
 
-def test_what_is_left_open_is_noted() -> None:
+def test_parse_att_notes_ambiguities() -> None:
     notes: list[str] = []
     parse_att("0 0 a x\n", notes=notes)
-    assert notes == ["line 1: state '0' is not final; a Mealy machine answers in every state."]
+    assert notes == ["line 1: state '0' is not final; a Mealy machine has outputs in every state."]
     with pytest.raises(BrokenFile, match="OpenFst without symbol tables takes it for the empty word"):
         parse_att("0 0 0 0\n0 0 1 1\n", strict=True)
 
 
-def test_kind_settles_a_mealy_machine_that_repeats_its_input() -> None:
+def test_parse_att_kind_of_a_mealy_machine_that_repeats_its_input() -> None:
     machine = parse_att("0 0 a a\n0\n", kind="mealy")
     assert isinstance(machine, Mealy)
     with pytest.raises(BrokenFile, match="input 'a' and output 'x' differ in a dfa"):
@@ -128,19 +128,21 @@ NOWHERE = replace(ENDS_IN_B, readout=[0, 0])
             "Mealy machines and DFAs only, and this is a semiautomaton",
         ),
         ("att", Moore.of(cyclic(3)), "Mealy machines and DFAs only, and this is a moore"),
-        ("att", replace(ENDS_IN_B, states=("b", "a"), start=1), "does not carry the order of the states 'b, a'"),
+        ("att", replace(ENDS_IN_B, states=("b", "a"), start=1), "does not keep the order of the states 'b, a'"),
         ("att", replace(ENDS_IN_B, states=("b c", "a")), "the state 'b c' would not be read back in AT&T text"),
         ("att", replace(ENDS_IN_B, symbols=("", "a")), "the symbol '' would not be read back in AT&T text"),
         ("att", replace(ENDS_IN_B, symbols=("ε", "a")), "the symbol 'ε' stands for the empty word in AT&T text"),
         ("att", tomita(1), r"0 is the empty word to OpenFst \(symbol\)"),
-        ("att", replace(DELAY, outputs=("y", "x", "z")), "does not carry the order of the outputs 'y, x, z'"),
+        ("att", replace(DELAY, outputs=("y", "x", "z")), "does not keep the order of the outputs 'y, x, z'"),
         ("att", ECHO, "would read this machine back as a Moore"),
-        ("ba", DELAY, "BA carries DFAs only, and this is a mealy"),
+        ("ba", DELAY, "BA represents DFAs only, and this is a mealy"),
         ("ba", NOWHERE, "a file without accepting states accepts everywhere"),
         ("ba", replace(ENDS_IN_B, symbols=("a,b", "c")), "the symbol 'a,b' would not be read back in BA"),
-        ("ba", replace(ENDS_IN_B, symbols=("2", "1")), "does not carry the order of the symbols '2, 1'"),
+        ("ba", replace(ENDS_IN_B, symbols=("2", "1")), "does not keep the order of the symbols '2, 1'"),
     ],
 )
-def test_what_a_format_cannot_carry_is_not_written(format: str, machine: Semiautomaton, sentence: str) -> None:
+def test_machine_text_refuses_what_a_format_cannot_represent(
+    format: str, machine: Semiautomaton, sentence: str
+) -> None:
     with pytest.raises(InvalidMachine, match=sentence):
         machine_text(machine, format=format)

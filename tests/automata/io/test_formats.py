@@ -17,25 +17,25 @@ DFA = Moore(symbols=("a", "b"), tables=[[0, 0], [1, 1]], outputs=("reject", "acc
 
 
 @pytest.mark.parametrize("name", ["m.dot", "m.GV", "m.json", "m.att", "m.ba"])
-def test_the_extension_says_the_format(tmp_path: Path, name: str) -> None:
+def test_read_machine_by_extension(tmp_path: Path, name: str) -> None:
     write_machine(DFA, tmp_path / name)
     assert read_machine(tmp_path / name, strict=True) == DFA
     assert read_machine(str(tmp_path / name), strict=True) == DFA
 
 
 @pytest.mark.parametrize("format", ["dot", "json", "att", "ba"])
-def test_an_unknown_extension_is_settled_by_content_and_noted(tmp_path: Path, format: str) -> None:
+def test_read_machine_with_an_unknown_extension_goes_by_content(tmp_path: Path, format: str) -> None:
     path = tmp_path / "machine.txt"
     write_machine(DFA, path, format=format)
     notes: list[str] = []
     assert read_machine(path, notes=notes) == DFA
-    assert notes == [f"the extension '.txt' says nothing; the content looks like {format}."]
-    with pytest.raises(BrokenFile, match=r"strict reading stops here: the extension '.txt' says nothing"):
+    assert notes == [f"the extension '.txt' is unknown; the content looks like {format}."]
+    with pytest.raises(BrokenFile, match=r"strict reading refuses this: the extension '.txt' is unknown"):
         read_machine(path, strict=True)
     assert read_machine(path, format=format, strict=True) == DFA
 
 
-def test_names_that_nothing_answers_to(tmp_path: Path) -> None:
+def test_read_machine_refuses_unknown_options(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match=r"unknown extension '.jsn'. Did you mean '.json'"):
         write_machine(DFA, tmp_path / "machine.jsn")
     with pytest.raises(UnknownName, match=r"unknown format 'jsonn'. Did you mean 'json'"):
@@ -51,7 +51,7 @@ def test_names_that_nothing_answers_to(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("extension", ["dot", "json", "att", "ba", "bin"])
 @pytest.mark.parametrize("garbage", ["empty", "zeros", "bytes", "letters", "lines", "open quote"])
-def test_ten_megabytes_of_garbage_get_one_sentence(tmp_path: Path, extension: str, garbage: str) -> None:
+def test_read_machine_refuses_ten_megabytes_of_garbage(tmp_path: Path, extension: str, garbage: str) -> None:
     size = 10_000_000
     letters = np.frombuffer(bytes(range(32, 127)) + b"\n", np.uint8)
     random = np.random.default_rng(7)
@@ -71,7 +71,7 @@ def test_ten_megabytes_of_garbage_get_one_sentence(tmp_path: Path, extension: st
     assert len(caught.value.reason) < 250
 
 
-def test_the_line_of_a_byte_that_is_no_text(tmp_path: Path) -> None:
+def test_read_machine_names_the_line_of_a_byte_that_is_not_text(tmp_path: Path) -> None:
     path = tmp_path / "machine.dot"
     path.write_bytes(b"digraph {\n a -> a [label=x] // \xe9t\xe9\n}")
     with pytest.raises(BrokenFile, match=r"machine.dot, line 2: byte 0xe9 is not UTF-8 text") as caught:
@@ -79,13 +79,13 @@ def test_the_line_of_a_byte_that_is_no_text(tmp_path: Path) -> None:
     assert caught.value.line == 2
 
 
-def test_a_byte_order_mark_and_windows_lines_are_read(tmp_path: Path) -> None:
+def test_read_machine_with_byte_order_mark_and_windows_lines(tmp_path: Path) -> None:
     path = tmp_path / "machine.json"
     path.write_bytes(b"\xef\xbb\xbf" + machine_text(DFA, format="json").replace("\n", "\r\n").encode())
     assert read_machine(path) == DFA
 
 
-def test_files_that_are_not_there(tmp_path: Path) -> None:
+def test_read_machine_of_missing_files(tmp_path: Path) -> None:
     with pytest.raises(BrokenFile, match=r"nowhere.dot: there is no such file"):
         read_machine(tmp_path / "nowhere.dot")
     with pytest.raises(BrokenFile, match="it cannot be read: Is a directory"):
@@ -94,10 +94,10 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
         write_machine(DFA, tmp_path / "nowhere" / "machine.dot")
 
 
-def test_a_refused_machine_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+def test_write_machine_refused_leaves_the_file(tmp_path: Path) -> None:
     path = tmp_path / "machine.ba"
     path.write_text("precious")
-    with pytest.raises(InvalidMachine, match="BA carries DFAs only"):
+    with pytest.raises(InvalidMachine, match="BA represents DFAs only"):
         write_machine(Semiautomaton(symbols=("a",), tables=[[0]]), path)
     with pytest.raises(InvalidMachine, match="half a surrogate pair"):
         write_machine(Semiautomaton(symbols=("\ud800",), tables=[[0]]), path, format="json")
@@ -107,7 +107,7 @@ def test_a_refused_machine_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["machine.ba"]
 
 
-def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_machine_interrupted_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "machine.dot"
     path.write_text("precious")
 
@@ -121,7 +121,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest
     assert os.listdir(tmp_path) == ["machine.dot"]
 
 
-def test_a_link_stays_a_link_and_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
+def test_write_machine_follows_links_and_keeps_the_umask(tmp_path: Path) -> None:
     (tmp_path / "link.dot").symlink_to(tmp_path / "real.dot")
     write_machine(DFA, tmp_path / "link.dot")
     (tmp_path / "plain").touch()
@@ -129,7 +129,7 @@ def test_a_link_stays_a_link_and_permissions_are_those_of_any_new_file(tmp_path:
     assert (tmp_path / "real.dot").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
-def test_completion_by_a_sink() -> None:
+def test_read_machine_missing_sink() -> None:
     text = 'digraph { __start0 -> a; a -> sink [label="x/0"] sink -> a [label="y/1"] }'
     assert parse_dot(text, missing="sink") == Mealy(
         symbols=("x", "y"), tables=[[1, 2, 2], [2, 0, 2]], states=("a", "sink", "sink_1"),
@@ -146,7 +146,7 @@ def test_completion_by_a_sink() -> None:
     assert (machine.outputs, machine.readout.tolist()) == (("0", "1", "missing"), [0, 1, 2])
 
 
-def test_completion_by_staying() -> None:
+def test_read_machine_missing_loop() -> None:
     text = 'digraph { __start0 -> a; a -> b [label="x/missing"] b -> a [label="y/1"] }'
     assert parse_dot(text, missing="loop") == Mealy(
         symbols=("x", "y"), tables=[[1, 1], [0, 0]], states=("a", "b"), outputs=("missing", "1", "missing_1"),
@@ -156,7 +156,7 @@ def test_completion_by_staying() -> None:
     assert machine == Semiautomaton(symbols=("x", "y"), tables=[[1, 1], [0, 0]], states=("a", "b"))
 
 
-def test_completion_has_a_limit() -> None:
+def test_read_machine_missing_has_a_limit() -> None:
     edges = " ".join(f"q{i} -> q{i + 1} [label=x{i}]" for i in range(12_000))
     with pytest.raises(BrokenFile, match="completing 12001 states with 12000 symbols would need 144012000 transitions"):
         parse_dot(f"digraph {{ {edges} }}", missing="sink")
@@ -165,7 +165,7 @@ def test_completion_has_a_limit() -> None:
 
 
 @pytest.mark.parametrize("format", ["dot", "json", "att", "ba"])
-def test_a_damaged_file_is_read_or_refused_in_one_sentence(format: str) -> None:
+def test_read_machine_damaged_file_is_read_or_refused(format: str) -> None:
     """Cut, doubled and spoiled in random places, a file gives a machine or a BrokenFile, never another error."""
     random = np.random.default_rng(11)
     spoils = ['"', "\\", "{", "}", "[", "->", "/", "|", "%FF", "<br/>", "=", "\n", "\0", "é", "__start0", "-1", "true"]

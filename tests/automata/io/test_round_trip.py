@@ -1,4 +1,4 @@
-"""read(write(machine)) == machine, for every machine that a format can carry, however ugly its names."""
+"""read(write(machine)) == machine, for every machine that a format can represent, however ugly its names."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def machines(draw: st.DrawFn, name: st.SearchStrategy[str] = names, kinds: str =
 @settings(max_examples=150, deadline=None)
 @given(machine=machines())
 @pytest.mark.parametrize("format", ["dot", "json"])
-def test_dot_and_json_carry_every_machine(format: str, machine: Semiautomaton) -> None:
+def test_round_trip_dot_and_json_of_every_machine(format: str, machine: Semiautomaton) -> None:
     assert parse_machine(machine_text(machine, format=format), format=format, strict=True) == machine
 
 
 @settings(max_examples=100, deadline=None)
 @given(machine=machines(), dialect=st.sampled_from(["learnlib", "aalpy"]), merge=st.booleans())
-def test_every_way_to_write_dot_is_exact(machine: Semiautomaton, dialect: Any, merge: bool) -> None:
+def test_round_trip_to_dot_with_every_option(machine: Semiautomaton, dialect: Any, merge: bool) -> None:
     assert parse_dot(to_dot(machine, dialect=dialect, merge=merge), strict=True) == machine
 
 
@@ -69,11 +69,11 @@ plain = st.text("abcxyz(),;-_", min_size=1, max_size=3) | st.integers(0, 12).map
 @settings(max_examples=150, deadline=None)
 @given(machine=machines(name=plain | names, kinds="mealy dfa"))
 @pytest.mark.parametrize("format", ["att", "ba"])
-def test_att_and_ba_carry_a_machine_or_refuse_it(format: str, machine: Semiautomaton) -> None:
+def test_round_trip_att_and_ba_or_refused(format: str, machine: Semiautomaton) -> None:
     try:
         text = machine_text(machine, format=format)
     except InvalidMachine:
-        with pytest.raises(InvalidMachine, match=r"write \.json or \.dot, which carry every machine"):
+        with pytest.raises(InvalidMachine, match=r"write \.json or \.dot, which represent every machine"):
             machine_text(machine, format=format)
     else:
         assert parse_machine(text, format=format, notes=[]) == machine
@@ -82,7 +82,7 @@ def test_att_and_ba_carry_a_machine_or_refuse_it(format: str, machine: Semiautom
 @settings(max_examples=100, deadline=None)
 @given(machine=machines(name=st.sampled_from("abcdefgh"), kinds="dfa"))
 @pytest.mark.parametrize("format", ["att", "ba"])
-def test_att_and_ba_carry_every_numbered_dfa(format: str, machine: Moore) -> None:
+def test_round_trip_att_and_ba_of_every_numbered_dfa(format: str, machine: Moore) -> None:
     numbered = replace(machine, states=())
     if format == "ba" and not numbered.readout.any():
         with pytest.raises(InvalidMachine, match="a file without accepting states accepts everywhere"):
@@ -93,7 +93,7 @@ def test_att_and_ba_carry_every_numbered_dfa(format: str, machine: Moore) -> Non
 
 @settings(max_examples=100, deadline=None)
 @given(machine=machines(name=st.sampled_from("pqrstu"), kinds="mealy"))
-def test_att_carries_every_numbered_mealy_machine_in_natural_order(machine: Mealy) -> None:
+def test_round_trip_att_of_every_numbered_mealy_machine(machine: Mealy) -> None:
     start_first = [machine.start, *(q for q in range(machine.n_states) if q != machine.start)]
     told = list(dict.fromkeys(machine.readout[:, start_first].T.ravel().tolist()))
     order = np.array([told.index(b) if b in told else 0 for b in range(len(machine.outputs))])
@@ -104,7 +104,7 @@ def test_att_carries_every_numbered_mealy_machine_in_natural_order(machine: Meal
 
 
 @pytest.mark.parametrize("extension", ["dot", "gv", "json"])
-def test_through_a_file(tmp_path: Path, extension: str) -> None:
+def test_round_trip_through_a_file(tmp_path: Path, extension: str) -> None:
     machine = Mealy(
         symbols=("a / b", "\n"), tables=[[1, 1, 0], [0, 1, 2]], states=("", " ", '"'), start=2,
         outputs=("\r", "unused", "%"), readout=[[0, 2, 2], [2, 0, 0]],
@@ -114,7 +114,7 @@ def test_through_a_file(tmp_path: Path, extension: str) -> None:
     assert read_machine(path, strict=True) == machine
 
 
-def test_the_round_trip_barks_when_one_entry_is_flipped() -> None:
+def test_round_trip_detects_one_flipped_entry() -> None:
     machine = Moore(symbols=("a",), tables=[[1, 0]], outputs=("reject", "accept"), readout=[0, 1])
     flipped = to_dot(machine).replace("s0 -> s1", "s0 -> s0")
     assert flipped != to_dot(machine)

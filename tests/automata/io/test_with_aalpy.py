@@ -65,7 +65,7 @@ def as_aalpy(machine: Moore | Mealy, kind: str) -> Any:
 
 @pytest.mark.parametrize("size", SIZES, ids="{0[0]}x{0[1]}".format)
 @pytest.mark.parametrize("kind", ["dfa", "moore", "mealy"])
-def test_aalpy_reads_ours(tmp_path: Path, kind: str, size: tuple[int, int]) -> None:
+def test_to_dot_is_read_by_aalpy(tmp_path: Path, kind: str, size: tuple[int, int]) -> None:
     machine = random_machine(kind, *size, seed=1)
     path = tmp_path / "machine.dot"
     path.write_text(to_dot(machine, dialect="aalpy"))
@@ -76,7 +76,7 @@ def test_aalpy_reads_ours(tmp_path: Path, kind: str, size: tuple[int, int]) -> N
 
 @pytest.mark.parametrize("size", SIZES, ids="{0[0]}x{0[1]}".format)
 @pytest.mark.parametrize("kind", ["dfa", "moore", "mealy"])
-def test_we_read_aalpys(tmp_path: Path, kind: str, size: tuple[int, int]) -> None:
+def test_parse_dot_reads_aalpy(tmp_path: Path, kind: str, size: tuple[int, int]) -> None:
     machine = random_machine(kind, *size, seed=3)
     with contextlib.redirect_stdout(io.StringIO()):
         save_automaton_to_file(as_aalpy(machine, kind), tmp_path / "machine", file_type="dot")
@@ -87,7 +87,7 @@ def test_we_read_aalpys(tmp_path: Path, kind: str, size: tuple[int, int]) -> Non
     assert ours(read, words) == ours(machine, words) == answers(as_aalpy(machine, kind), words)
 
 
-def test_the_comparison_barks(tmp_path: Path) -> None:
+def test_comparison_with_aalpy_detects_a_difference(tmp_path: Path) -> None:
     machine = random_machine("mealy", 7, 3, seed=1)
     path = tmp_path / "machine.dot"
     path.write_text(to_dot(machine).replace("/ok", "/no way"))

@@ -1,12 +1,12 @@
-"""DOT that is broken or strange: one sentence, with the line."""
+"""The syntax of DOT, and errors with their lines."""
 
 from __future__ import annotations
 
 import pytest
 
 from detent.automata.io import parse_dot
-from detent.automata.io.dot.parser import parse_graph
-from detent.automata.io.reader import Reading
+from detent.automata.io.common import Reading
+from detent.automata.io.dot_parser import parse_graph
 from detent.errors import BrokenFile
 
 
@@ -34,16 +34,16 @@ from detent.errors import BrokenFile
         ("digraph " + "{" * 500, 1, "groups are nested more than 100 deep"),
         ('digraph {\n a [label="x" + y]\n}', 2, r"wanted a string after '\+'"),
         ("digraph {\n a -> b\n}", 2, "the edge 'a' -> 'b' has no label, so no symbol leads along it"),
-        ("digraph {\n __start0 -> a\n a -> __start0 [label=x]\n}", 3, "leads into the start, which is no state"),
-        ("digraph {\n __start0 -> __start1\n a -> a [label=x] }", 2, "points at '__start1', which is no state"),
+        ("digraph {\n __start0 -> a\n a -> __start0 [label=x]\n}", 3, "leads into the start marker, which is not a state"),
+        ("digraph {\n __start0 -> __start1\n a -> a [label=x] }", 2, "points at '__start1', which is not a state"),
         ('digraph { detent_machine="dfa"\n __start0 -> __start0\n a -> a [label=x] }', 2, "points at itself"),
         ("digraph {\n a -> a [label=x]\n __start0 -> a\n __start1 -> b }", 4,
          r"two states are marked as the start: 'a' \(line 3\) and 'b' \(line 4\)"),
         ('digraph {\n __start0 -> a\n a -> a [label="/1"]\n}', 3, "the label '/1' lacks an input"),
         ('digraph {\n __start0 -> a\n a -> a [label="x/1"]\n a -> a [label="y"]\n}', 4,
-         "the label 'y' has no output, while line 3 says 'x/1'"),
+         "the label 'y' has no output, while line 3 has 'x/1'"),
         ('digraph {\n a [label="{a|1}"]\n b\n a -> b [label=x]\n b -> a [label=x]\n}', 3,
-         "state 'b' says no output, while 'a' does"),
+         "state 'b' has no output, while 'a' has one"),
         ("digraph {\n a -> b [label=x]\n a -> a [label=x]\n}", 3,
          r"state 'a' goes on 'x' to 'b' \(line 2\) and to 'a' \(line 3\); a machine is deterministic"),
         ('digraph {\n a -> a [label="x/0"]\n\n a -> a [label="x/1"]\n}', 4,
@@ -53,7 +53,7 @@ from detent.errors import BrokenFile
         ("digraph {\n a -> b [label=x]\n b -> c [label=x]\n}", 3, "state 'c' has no transition on 'x'"),
     ],
 )  # fmt: skip
-def test_one_sentence_and_the_line(text: str, line: int, sentence: str) -> None:
+def test_parse_dot_errors_have_one_sentence_and_the_line(text: str, line: int, sentence: str) -> None:
     with pytest.raises(BrokenFile, match=sentence) as caught:
         parse_dot(text, notes=[])
     assert caught.value.line == line
@@ -62,7 +62,7 @@ def test_one_sentence_and_the_line(text: str, line: int, sentence: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["digraph {}", "digraph { a b c }", "digraph { __start0 -> a }"])
-def test_a_graph_without_transitions_is_no_machine(text: str) -> None:
+def test_parse_dot_refuses_a_graph_without_transitions(text: str) -> None:
     with pytest.raises(BrokenFile, match="there is no transition in it, so there is no machine"):
         parse_dot(text)
 
@@ -81,13 +81,13 @@ def test_a_graph_without_transitions_is_no_machine(text: str) -> None:
         'digraph { a [label="\\N"] a -> b [label=x] b [label="b"] b -> a [label=x] }',
     ],
 )
-def test_ways_to_write_the_same_machine(text: str) -> None:
+def test_parse_dot_ways_to_write_the_same_machine(text: str) -> None:
     machine = parse_dot(text, notes=[])
     assert (machine.symbols, machine.states, machine.tables.tolist()) == (("x",), ("a", "b"), [[1, 0]])
 
 
 @pytest.mark.parametrize("name", ["1", "-2", ".5", "1.5", "1a", "_x", "é", '"a b"', '"a->b"', '"}"', "<b>"])
-def test_names_of_nodes(name: str) -> None:
+def test_parse_graph_names_of_nodes(name: str) -> None:
     machine = parse_dot(f"digraph {{ {name} -> {name} [label=x] }}", strict=True)
     assert machine.states == (name.strip('"<>'),)
 
@@ -102,20 +102,20 @@ def test_names_of_nodes(name: str) -> None:
         "digraph { a -> b [label=x] [label=y] ; { a -> b [label=z] } b }",
     ],
 )
-def test_the_short_cut_for_plain_edges_changes_nothing(text: str) -> None:
+def test_parse_graph_fast_path_for_plain_edges_changes_nothing(text: str) -> None:
     """A comment before the arrow sends every edge the long way."""
     short, long = (parse_graph(Reading(text=way)) for way in (text, text.replace("->", "/**/ ->")))
     assert (short.nodes, short.declared, short.edges) == (long.nodes, long.declared, long.edges)
     assert len(short.edges) >= 2
 
 
-def test_a_step_written_twice_is_noted() -> None:
+def test_parse_dot_notes_a_repeated_step() -> None:
     notes: list[str] = []
     parse_dot("digraph {\n a -> a [label=x]\n a -> a [label=x]\n}", notes=notes)
     assert notes == ["line 3: the step of state 'a' on 'x' is written twice."]
 
 
-def test_long_names_do_not_make_long_sentences() -> None:
+def test_parse_dot_abbreviates_long_names() -> None:
     with pytest.raises(BrokenFile) as caught:
         parse_dot("digraph { " + "a" * 1_000_000 + " -> b [label=x] }")
     assert len(str(caught.value)) < 300

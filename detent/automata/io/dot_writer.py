@@ -1,21 +1,26 @@
-"""Read the DOT that `writing` wrote, exactly: every name and every order, with nothing to guess.
+"""Write a machine as DOT, and read such files back exactly.
 
-Such a file says detent_machine=KIND. It may have been edited: lines added, moved or removed are read as they stand.
+The files are drawn by Graphviz, read by LearnLib and AALpy, and marked by the graph attribute detent_machine=KIND, so
+that `own_machine` reads back every name and every order without guessing. They may be edited: lines added, moved or
+removed are read as they are.
+
+A name is written unchanged, except that unprintable characters, quotes, backslashes, percent signs, outer blanks and
+the separators that could follow it are percent-encoded UTF-8: `a/b` becomes `a%2Fb`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Literal, get_args
+from urllib.parse import quote, unquote
 
 import numpy as np
 
-from detent.automata.io.dot.labels import escape, unescape
-from detent.automata.io.dot.parser import Graph, Node
-from detent.automata.io.reader import DFA_OUTPUTS, Kind, Reading, State, Step, assemble, kind_of, one_of, shown
+from detent.automata.io.common import DFA_OUTPUTS, Kind, Reading, State, Step, assemble, kind_of, one_of, shown
+from detent.automata.io.dot_parser import Graph, Node
 from detent.automata.machine import Mealy, Moore, Semiautomaton
-
-# -- Write a machine as DOT that Graphviz draws, LearnLib and AALpy read, and our reader reads back exactly.
+from detent.errors import InvalidMachine
 
 Dialect = Literal["learnlib", "aalpy"]
 
@@ -25,7 +30,7 @@ def to_dot(machine: Semiautomaton, *, dialect: Dialect = "learnlib", merge: bool
 
     The dialects differ for Moore machines only: LearnLib writes the label `name / output`, AALpy and AutomataWiki
     the record `name|output`. With `merge`, parallel edges are one arrow with a label of several lines, which is
-    better to look at and which only our reader takes apart again.
+    easier to look at and which only our reader can split again.
     """
     one_of("dialect", dialect, get_args(Dialect))
     lines = ["digraph machine {", *_header(machine, merge)]
@@ -37,15 +42,15 @@ def to_dot(machine: Semiautomaton, *, dialect: Dialect = "learnlib", merge: bool
 
 
 def _header(machine: Semiautomaton, merge: bool) -> Iterator[str]:
-    """The mark of our own files, and the orders that the order of lines does not show."""
+    """The mark of our own files, and the orders that the order of lines does not give."""
     yield f'\tdetent_machine="{kind_of(machine)}";'
     if merge:
         yield f'\tdetent_symbols="{_listed(machine.symbols)}";'
     if isinstance(machine, Moore | Mealy) and kind_of(machine) != "dfa":
         # states, and for Mealy the symbols within a state, in the order in which the lines come
-        told = np.ravel(machine.readout.T)
-        _, first = np.unique(told, return_index=True)
-        if told[np.sort(first)].tolist() != list(range(len(machine.outputs))) or merge:
+        readout = np.ravel(machine.readout.T)
+        _, first = np.unique(readout, return_index=True)
+        if readout[np.sort(first)].tolist() != list(range(len(machine.outputs))) or merge:
             yield f'\tdetent_outputs="{_listed(machine.outputs)}";'
 
 
@@ -77,16 +82,16 @@ def _edges(machine: Semiautomaton, merge: bool) -> Iterator[str]:
     if isinstance(machine, Mealy):
         outputs = [escape(name) for name in machine.outputs]
         labels = [[f"{a}/{outputs[b]}" for a, b in zip(symbols, row, strict=True)] for row in machine.readout.T]
-    told: Iterable[tuple[int, str]]
-    for q, (row, said) in enumerate(zip(tables, labels, strict=True)):
+    labelled: Iterable[tuple[int, str]]
+    for q, (row, row_labels) in enumerate(zip(tables, labels, strict=True)):
         if merge:
             arrows: dict[int, list[str]] = {}
-            for target, label in zip(row, said, strict=True):
+            for target, label in zip(row, row_labels, strict=True):
                 arrows.setdefault(target, []).append(label)
-            told = ((target, "\\n".join(lines)) for target, lines in arrows.items())
+            labelled = ((target, "\\n".join(lines)) for target, lines in arrows.items())
         else:
-            told = zip(row, said, strict=True)
-        yield from (f'\ts{q} -> s{target} [label="{label}"];' for target, label in told)
+            labelled = zip(row, row_labels, strict=True)
+        yield from (f'\ts{q} -> s{target} [label="{label}"];' for target, label in labelled)
 
 
 _MARKER = "__start0"
@@ -104,7 +109,7 @@ def own_machine(reading: Reading, graph: Graph) -> Semiautomaton:
     if len(starts) != (kind != "semiautomaton"):
         raise reading.error(f"a {kind} has {int(kind != 'semiautomaton')} start arrows; this file has {len(starts)}.")
     if starts and starts[0].target == _MARKER:
-        raise reading.error("the start marker points at itself, which is no state.", starts[0].line)
+        raise reading.error("the start marker points at itself, which is not a state.", starts[0].line)
     states = [_state(reading, node, kind) for node in nodes]
     _refuse_twins(reading, states)
     steps = []
@@ -165,3 +170,26 @@ def _name(reading: Reading, written: str, line: int) -> str:
         return unescape(written)
     except UnicodeDecodeError:
         raise reading.error(f"{shown(written)} is not percent-encoded UTF-8.", line) from None
+
+
+_ORDINARY = re.compile(r"[\w!$&'()*+,\-.:;=?@\[\]^`~#]*", re.ASCII)
+_UNSAFE = frozenset('"\\%')
+
+
+def escape(name: str, separators: str = "") -> str:
+    """The name as our own files write it, safe before any of the separators."""
+    if _ORDINARY.fullmatch(name):
+        return name
+    unsafe = _UNSAFE.union(separators)
+    try:
+        safe = "".join(quote(c, safe="") if c in unsafe or not c.isprintable() else c for c in name)
+    except UnicodeEncodeError:
+        raise InvalidMachine(f"the name {name!r} holds half a surrogate pair, which no text file can hold.") from None
+    inner = safe.strip(" ")
+    before = len(safe) - len(safe.lstrip(" "))
+    return "%20" * before + inner + "%20" * (len(safe) - before - len(inner))
+
+
+def unescape(written: str) -> str:
+    """The name behind what `escape` wrote; blanks around it are not part of it."""
+    return unquote(written.strip(" "), errors="strict") if "%" in written else written.strip(" ")

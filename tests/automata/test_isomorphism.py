@@ -1,3 +1,5 @@
+"""Isomorphisms against brute force; translations and word problems."""
+
 from __future__ import annotations
 
 import itertools
@@ -7,8 +9,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from detent.automata import Mealy, Moore, Semiautomaton, cyclic, mathieu11, symmetric, tomita
-from detent.automata.isomorphism import isomorphism
+from detent.automata import (
+    Mealy,
+    Moore,
+    Semiautomaton,
+    alternating,
+    cyclic,
+    flip_flop,
+    from_tables,
+    mathieu11,
+    symmetric,
+    tomita,
+)
+from detent.automata.isomorphism import is_word_problem, isomorphism, translation
 from detent.errors import BudgetExceeded, InvalidMachine
 
 
@@ -38,7 +51,7 @@ def by_brute_force(first, second) -> bool:
 
 
 @pytest.mark.parametrize("machine", [cyclic(6), symmetric(4), tomita(3), mathieu11()], ids=["Z6", "S4", "T3", "M11"])
-def test_a_started_machine_is_found_again(machine: Moore) -> None:
+def test_isomorphism_of_machines_with_a_start(machine: Moore) -> None:
     other, to = shuffled(machine, 5)
     found = isomorphism(machine, other)
     check(machine, other, found)
@@ -46,7 +59,7 @@ def test_a_started_machine_is_found_again(machine: Moore) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_plain_semiautomata_against_brute_force(seed: int) -> None:
+def test_isomorphism_of_semiautomata_against_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, A = int(rng.integers(1, 6)), int(rng.integers(1, 3))
     first = Semiautomaton(symbols=tuple("ab"[:A]), tables=rng.integers(0, n, (A, n)))
@@ -61,7 +74,7 @@ def test_plain_semiautomata_against_brute_force(seed: int) -> None:
         check(first, changed, found)
 
 
-def test_many_equal_parts_and_unreachable_states() -> None:
+def test_isomorphism_with_many_equal_parts_and_unreachable_states() -> None:
     q = np.arange(60)
     first = Semiautomaton(symbols=("a",), tables=[np.where(q % 3 == 2, q - 2, q + 1)])  # twenty cycles of three
     second, _ = shuffled(first, 1)
@@ -71,7 +84,7 @@ def test_many_equal_parts_and_unreachable_states() -> None:
     check(started, other, isomorphism(started, other))
 
 
-def test_differences_are_seen() -> None:
+def test_isomorphism_is_none_for_different_machines() -> None:
     assert isomorphism(tomita(5), replace(tomita(5), start=1)) is None
     assert isomorphism(tomita(5), replace(tomita(5), readout=[1, 0, 0, 1])) is None
     assert isomorphism(tomita(4), tomita(5)) is None
@@ -81,9 +94,26 @@ def test_differences_are_seen() -> None:
         isomorphism(cyclic(2), Moore(symbols=("0", "x"), tables=[[0, 1], [1, 0]], outputs=("a",), readout=[0, 0]))
 
 
-def test_a_search_that_gets_lost_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_isomorphism_stops_after_too_many_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["detent.automata.isomorphism"], "_MISTAKES", -6)
     with pytest.raises(
-        BudgetExceeded, match="neither found nor excluded an isomorphism in 0 attempts; give the machines"
+        BudgetExceeded, match="no isomorphism found or excluded in 0 attempts; give the machines"
     ):
         isomorphism(cyclic(6), cyclic(6))
+
+
+def test_is_word_problem_by_translations() -> None:
+    for machine in (cyclic(6), alternating(5), flip_flop()):
+        assert is_word_problem(machine.tables)
+    assert not is_word_problem(tomita(3).tables)
+    assert not is_word_problem(from_tables([[0, 0, 2]]).tables)  # state 2 is not reached
+    broken = alternating(4).tables.copy()
+    broken[0, [3, 5]] = broken[0, [5, 3]]
+    assert not is_word_problem(broken)
+
+
+def test_translation_of_residues_adds() -> None:
+    tables = cyclic(7).tables
+    assert translation(tables, np.arange(7), 3).tolist() == [3, 4, 5, 6, 0, 1, 2]
+    assert translation(flip_flop().tables, np.arange(3), 1).tolist() == [1, 1, 2]
+    assert translation(tomita(4).tables, np.arange(4), 1) is None

@@ -12,9 +12,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from detent.automata.io.reader import Reading, shown
-
-# -- Cut DOT text into tokens: names, quoted and HTML strings, arrows, marks. One regular expression, one pass.
+from detent.automata.io.common import Reading, shown
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -117,7 +115,6 @@ _PLAIN_EDGE = re.compile(
     r"""\s*\[\s*label\s*=\s*(?P<label>\w+|"[^"\\]*")\s*\](?!\s*\[)\s*;?"""
 )
 _KEYWORDS = ("graph", "node", "edge", "subgraph", "strict", "digraph")
-
 DEEPEST = 100
 """Groups within groups that are still read."""
 
@@ -172,7 +169,7 @@ class _Parser:
         """strict? digraph name? {"""
         strict = self.token
         if self._keyword("strict"):
-            self.reading.doubt(
+            self.reading.note(
                 "a strict graph has no parallel edges; those in the file were kept, each as a transition.",
                 self._line(strict),
             )
@@ -270,7 +267,7 @@ class _Parser:
             self._advance()
         self._expect("{")
         if len(self.defaults) == 1:
-            self.reading.doubt("the grouping of nodes in braces was ignored.", self._line(token))
+            self.reading.note("the grouping of nodes in braces was ignored.", self._line(token))
         if len(self.defaults) > DEEPEST:
             raise self._error(f"groups are nested more than {DEEPEST} deep; no machine file does that.", token)
         node_defaults, edge_defaults = self.defaults[-1]

@@ -1,3 +1,5 @@
+"""Minimization and partition refinement, against automata-lib, AALpy and table filling."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -10,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from detent.automata import Mealy, Moore, Semiautomaton, cyclic, mathieu11, parallel, symmetric, tomita
-from detent.automata.minimize import canonical, minimize
+from detent.automata.minimize import _hopcroft, canonical, equal_rows, minimize, numbered, refine
 from detent.errors import InvalidMachine
 
 
@@ -43,7 +45,7 @@ def as_dfa(machine: Moore) -> DFA:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_moore_minimisation_against_automata_lib(seed: int) -> None:
+def test_minimize_moore_against_automata_lib(seed: int) -> None:
     machine = random_machine(Moore, seed)
     small = minimize(machine)
     assert as_dfa(small) == as_dfa(machine)
@@ -52,7 +54,7 @@ def test_moore_minimisation_against_automata_lib(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(15))
 @pytest.mark.parametrize("kind", [Moore, Mealy])
-def test_minimisation_against_aalpy(kind: type, seed: int) -> None:
+def test_minimize_against_aalpy(kind: type, seed: int) -> None:
     machine = minimize(random_machine(kind, seed, n=10, A=3, outputs=3))  # aalpy keeps unreachable states
     grown = parallel_copy(machine, seed)
     setup, order = {}, [grown.start, *(q for q in range(grown.n_states) if q != grown.start)]
@@ -77,7 +79,7 @@ def parallel_copy(machine, seed: int):
 
 @given(st.integers(0, 2**32), st.sampled_from([Moore, Mealy]), st.integers(1, 30), st.integers(1, 3))
 @settings(max_examples=80, deadline=None)
-def test_equal_behaviour_gives_equal_machines(seed: int, kind: type, n: int, A: int) -> None:
+def test_minimize_gives_equal_machines_for_equal_behavior(seed: int, kind: type, n: int, A: int) -> None:
     machine = random_machine(kind, seed, n=n, A=A)
     small = minimize(machine)
     assert minimize(shuffled(machine, seed + 1)) == small
@@ -87,7 +89,7 @@ def test_equal_behaviour_gives_equal_machines(seed: int, kind: type, n: int, A: 
     assert np.array_equal(small.output_ids(word), machine.output_ids(word))
 
 
-def test_numbering_is_breadth_first_in_symbol_order() -> None:
+def test_minimize_numbers_states_breadth_first() -> None:
     machine = Moore(
         symbols=("a", "b"), tables=[[3, 0, 2, 1], [2, 1, 3, 0]], start=0, outputs=tuple("wxyz"), readout=range(4)
     )
@@ -95,7 +97,7 @@ def test_numbering_is_breadth_first_in_symbol_order() -> None:
     assert minimize(machine).states == ("0", "1", "2", "3")
 
 
-def test_canonical_forgets_the_order_of_names() -> None:
+def test_canonical_ignores_the_order_of_names() -> None:
     machine = Mealy(symbols=("a", "b"), tables=[[1, 0], [0, 1]], outputs=("n", "never", "m"), readout=[[0, 2], [2, 2]])
     other = Mealy(symbols=("b", "a"), tables=[[0, 1], [1, 0]], outputs=("m", "n"), readout=[[0, 0], [1, 0]])
     assert minimize(machine) != minimize(other)
@@ -104,28 +106,67 @@ def test_canonical_forgets_the_order_of_names() -> None:
     assert canonical(tomita(1)) == canonical(minimize(tomita(1))) != canonical(tomita(2))
 
 
-def test_one_flipped_output_is_seen() -> None:
+def test_minimize_differs_when_one_output_is_flipped() -> None:
     machine = tomita(7)
     flipped = replace(machine, readout=[1, 1, 1, 0, 0])
     assert minimize(flipped) != minimize(machine)
 
 
 @pytest.mark.parametrize("number", range(1, 8))
-def test_tomita_machines_are_minimal(number: int) -> None:
+def test_minimize_leaves_tomita_machines(number: int) -> None:
     assert minimize(tomita(number)).n_states == tomita(number).n_states
 
 
-def test_word_problems_are_minimal_and_already_numbered() -> None:
+def test_minimize_leaves_word_problems() -> None:
     for machine in (cyclic(16), symmetric(4), mathieu11()):
         assert np.array_equal(minimize(machine).tables, machine.tables)
 
 
-def test_a_machine_beside_itself_is_one_machine() -> None:
+def test_minimize_a_machine_in_parallel_with_itself() -> None:
     assert np.array_equal(minimize(parallel(symmetric(4), symmetric(4))).tables, symmetric(4).tables)
 
 
-def test_a_machine_without_outputs_is_refused() -> None:
+def test_minimize_refuses_a_machine_without_outputs() -> None:
     with pytest.raises(
-        InvalidMachine, match=r"only machines with outputs can be minimised; got Semiautomaton\(1 states"
+        InvalidMachine, match=r"only machines with outputs can be minimized; got Semiautomaton\(1 states"
     ):
         minimize(Semiautomaton(symbols=("a",), tables=[[0]]))  # type: ignore[type-var]
+
+
+def by_definition(tables: np.ndarray, colors: np.ndarray) -> np.ndarray:
+    """Mark distinguishable pairs until nothing changes (the table-filling method)."""
+    apart = colors[:, None] != colors[None, :]
+    while True:
+        more = apart | np.any([apart[np.ix_(table, table)] for table in tables], axis=0)
+        if np.array_equal(more, apart):
+            return numbered((~apart).argmax(axis=1))
+        apart = more
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_refine_is_table_filling(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, A, colors = int(rng.integers(1, 40)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    tables, colouring = rng.integers(0, max(1, n // 2), (A, n)), rng.integers(0, colors, n)
+    expected = by_definition(tables, colouring)
+    assert np.array_equal(refine(tables, colouring), expected)
+    assert np.array_equal(_hopcroft(tables, numbered(colouring)), expected)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 100, 257])
+def test_refine_separates_all_states_of_chains_and_counters(n: int) -> None:
+    q = np.arange(n)
+    chain = np.minimum(q + 1, n - 1)[None, :]
+    assert np.array_equal(refine(chain, (q == n - 1).astype(int)), q)
+    counter = np.stack([(q + 1) % n, (q - 1) % n])
+    assert np.array_equal(refine(counter, (q == 0).astype(int)), by_definition(counter, q == 0))
+
+
+def test_refine_a_counter_modulo_seven_has_seven_blocks() -> None:
+    q = np.arange(700)
+    assert np.array_equal(refine(((q + 1) % 700)[None, :], (q % 7 == 3).astype(int)), q % 7)
+
+
+def test_numbered_is_by_first_state() -> None:
+    assert numbered(np.array([5, 2, 5, 9, 2])).tolist() == [0, 1, 0, 2, 1]
+    assert equal_rows(np.array([[3, 1], [0, 0], [3, 1], [1, 3]])).tolist() == [0, 1, 0, 2]

@@ -1,3 +1,5 @@
+"""Synchronizing machines against a search over sets of states."""
+
 from __future__ import annotations
 
 import sys
@@ -37,34 +39,37 @@ def check(machine: Semiautomaton) -> None:
 
 
 @pytest.mark.parametrize("seed", range(80))
-def test_random_machines_against_sets_of_states(seed: int) -> None:
+def test_synchronizing_random_machines_against_sets_of_states(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, A = int(rng.integers(1, 9)), int(rng.integers(1, 3))
     check(Semiautomaton(symbols=tuple("ab"[:A]), tables=rng.integers(0, n, (A, n))))
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 7])
-def test_cernys_machines_have_words_of_his_length(n: int) -> None:
+def test_synchronizing_cerny_machines(n: int) -> None:
     q = np.arange(n)
     machine = from_tables([(q + 1) % n, np.where(q == n - 1, 0, q)])
     check(machine)
     assert len(synchronizing(machine).word) >= (n - 1) ** 2 == shortest_reset(machine)
 
 
-def test_one_symbol_can_be_enough() -> None:
+def test_synchronizing_by_one_symbol() -> None:
     assert synchronizing(flip_flop()).word == ("reset",)
     assert synchronizing(cyclic(1)).word == ()
-    assert synchronizing(flip_flop()).explain() == "synchronizing: after 'reset' the state is 'reset', whatever it was"
+    assert (
+        synchronizing(flip_flop()).explain()
+        == "synchronizing: after 'reset' the state is 'reset', whatever it was before"
+    )
 
 
-def test_groups_and_their_companions_are_not() -> None:
+def test_synchronizing_is_false_for_groups() -> None:
     assert synchronizing(symmetric(3)).explain() == "not synchronizing: no word merges 'e' and '(0 1)'"
     flip, parity = flip_flop(), from_tables([[0, 1], [0, 1], [1, 0]], symbols=flip_flop().symbols)
     check(parallel(flip, parity))
 
 
-def test_too_many_states_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_synchronizing_stops_at_too_many_states(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["detent.automata.properties.synchronizing"], "STATES", 3)
     machine = from_tables([[1, 2, 3, 0], [1, 1, 2, 3]])
     assert synchronizing(machine).answer is None
-    assert synchronizing(machine).explain().startswith("perhaps synchronizing: it has more than 3 states")
+    assert synchronizing(machine).explain().startswith("perhaps synchronizing: more than 3 states")

@@ -1,3 +1,5 @@
+"""Definite machines against the definition."""
+
 from __future__ import annotations
 
 import itertools
@@ -35,7 +37,7 @@ def check(machine: Semiautomaton, answer: Definite) -> None:
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_tiny_machines_against_the_definition(seed: int) -> None:
+def test_definite_tiny_machines_against_the_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, A = int(rng.integers(1, 6)), int(rng.integers(1, 3))
     q = np.arange(n)
@@ -49,7 +51,7 @@ def test_tiny_machines_against_the_definition(seed: int) -> None:
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 10])
-def test_a_shift_register_of_k_bits_has_order_k(k: int) -> None:
+def test_definite_shift_register_of_k_bits_has_order_k(k: int) -> None:
     q = np.arange(2**k)
     machine = Semiautomaton(symbols=("0", "1"), tables=np.stack([2 * q % 2**k, (2 * q + 1) % 2**k]))
     answer = definite(machine)
@@ -58,7 +60,7 @@ def test_a_shift_register_of_k_bits_has_order_k(k: int) -> None:
 
 
 @pytest.mark.parametrize("n", [2, 7, 500])
-def test_the_order_can_be_one_less_than_the_states(n: int) -> None:
+def test_definite_order_can_be_one_less_than_the_states(n: int) -> None:
     q = np.arange(n)
     machine = Semiautomaton(symbols=("a", "b"), tables=np.stack([np.maximum(q - 1, 0), np.maximum(q - 2, 0)]))
     answer = definite(machine)
@@ -66,7 +68,7 @@ def test_the_order_can_be_one_less_than_the_states(n: int) -> None:
     check(machine, answer)
 
 
-def test_what_no_symbol_alone_keeps_apart() -> None:
+def test_definite_witness_of_several_symbols() -> None:
     machine = Semiautomaton(symbols=("a", "b"), tables=[[2, 1, 1], [0, 0, 1]])
     answer = definite(machine)
     assert not answer
@@ -74,7 +76,7 @@ def test_what_no_symbol_alone_keeps_apart() -> None:
     check(machine, answer)
 
 
-def test_groups_and_flip_flops_are_not_definite() -> None:
+def test_definite_is_false_for_groups_and_flip_flops() -> None:
     for machine in (cyclic(2), cyclic(16), flip_flop(), mathieu11()):
         answer = definite(machine)
         assert not answer
@@ -82,7 +84,7 @@ def test_groups_and_flip_flops_are_not_definite() -> None:
     assert definite(cyclic(1)).order == 0
 
 
-def test_the_check_of_the_witness_barks() -> None:
+def test_definite_witness_check_rejects_a_wrong_witness() -> None:
     machine = Semiautomaton(symbols=("a", "b"), tables=[[1, 0, 0], [0, 0, 0]])
     answer = definite(machine)
     check(machine, answer)
@@ -90,12 +92,12 @@ def test_the_check_of_the_witness_barks() -> None:
         check(machine, replace(answer, word=("b",)))
 
 
-def test_sentences() -> None:
+def test_definite_explain() -> None:
     two = Semiautomaton(symbols=("a",), tables=[[0, 0]])
-    assert definite(two).explain() == "definite of order 1: the last symbol tells the state, while '1' is not '0'"
+    assert definite(two).explain() == "definite of order 1: the last symbol determines the state, while '1' is not '0'"
     three = Semiautomaton(symbols=("a",), tables=[[0, 0, 1]])
     assert definite(three).explain() == (
-        "definite of order 2: the last 2 symbols tell the state, while 'a' still tells '2' from '0'"
+        "definite of order 2: the last 2 symbols determine the state, while 'a' still separates '2' from '0'"
     )
     assert definite(cyclic(1)).explain() == "definite of order 0: there is only one state"
-    assert definite(cyclic(2)).explain() == "not definite: '0' keeps '0' and '1' apart, however often it is read"
+    assert definite(cyclic(2)).explain() == "not definite: '0' keeps '0' and '1' apart, however often it is repeated"

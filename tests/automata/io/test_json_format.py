@@ -1,4 +1,4 @@
-"""JSON machines: every entry is checked, and every refusal has one reason."""
+"""Machines as JSON: written, read, refused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def without(key: str) -> str:
     return json.dumps({name: value for name, value in json.loads(to_json(MEALY)).items() if name != key})
 
 
-def test_what_is_written() -> None:
+def test_to_json_text() -> None:
     assert json.loads(to_json(MEALY)) == {
         "format": "detent-machine", "version": 1, "kind": "mealy", "symbols": ["a", "b"], "states": ["p", "q"],
         "tables": [[1, 0], [0, 0]], "start": 1, "outputs": ["x", "y"], "readout": [[0, 1], [1, 1]],
@@ -41,7 +41,7 @@ def test_what_is_written() -> None:
     }  # fmt: skip
 
 
-def test_any_layout_is_read() -> None:
+def test_parse_json_any_layout() -> None:
     assert parse_json(entries()) == MEALY
     assert parse_json(json.dumps(json.loads(to_json(MEALY)), indent=7, sort_keys=True)) == MEALY
 
@@ -95,20 +95,20 @@ def test_any_layout_is_read() -> None:
         (entries(MOORE, readout=[0, 1]), r"the entry readout\[1\] is 1; wanted an integer from 0 to 0"),
     ],
 )  # fmt: skip
-def test_refused_with_one_reason(text: str, sentence: str) -> None:
+def test_parse_json_refuses_with_one_reason(text: str, sentence: str) -> None:
     with pytest.raises(BrokenFile, match=sentence) as caught:
         parse_json(text)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 250
 
 
-def test_the_line_is_that_of_the_entry() -> None:
+def test_parse_json_names_the_line_of_the_entry() -> None:
     with pytest.raises(BrokenFile) as caught:
         parse_json(to_json(MEALY).replace('"start": 1', '"start": 5'))
     assert caught.value.line == to_json(MEALY).split('"start"')[0].count("\n") + 1
 
 
-def test_a_kind_that_contradicts_the_file_is_refused() -> None:
+def test_parse_json_refuses_a_contradicting_kind() -> None:
     assert parse_json(entries(), kind="mealy") == MEALY
     with pytest.raises(BrokenFile, match='the file says it is a mealy; it cannot be read with kind="dfa"'):
         parse_json(entries(), kind="dfa")

@@ -1,4 +1,4 @@
-"""Runs of many words: compiled, chunked in NumPy, and one symbol after the other in Python, all alike."""
+"""Every implementation of running words gives the states of a plain loop."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def way(request, monkeypatch):
 @pytest.mark.parametrize("L", [0, 1, 2, 3, 63, 64, 65, 1000, 4099])
 @pytest.mark.parametrize("n", [1, 2, 5, 300])
 @pytest.mark.parametrize("B", [1, 7, 8, 19])
-def test_every_way_is_the_slow_one(way, L, n, B):
+def test_trajectories_are_those_of_a_plain_loop(way, L, n, B):
     rng = np.random.default_rng(L + 17 * n + B)
     tables = rng.integers(0, n, (3, n)).astype(smallest_dtype(n))
     words, starts = rng.integers(0, 3, (B, L)), rng.integers(0, n, B)
@@ -51,7 +51,7 @@ def test_every_way_is_the_slow_one(way, L, n, B):
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int32, np.int64, np.uint64])
-def test_symbols_of_every_type(way, dtype):
+def test_trajectories_of_symbols_of_every_dtype(way, dtype):
     rng = np.random.default_rng(1)
     tables = rng.integers(0, 4, (3, 4)).astype(np.uint8)
     words = rng.integers(0, 3, (5, 100))
@@ -60,7 +60,7 @@ def test_symbols_of_every_type(way, dtype):
     assert np.array_equal(found, wanted)
 
 
-def test_words_need_not_lie_in_one_piece(way):
+def test_trajectories_of_words_that_are_not_contiguous(way):
     rng = np.random.default_rng(2)
     tables, words = rng.integers(0, 4, (3, 4)).astype(np.uint8), rng.integers(0, 3, (10, 200))
     wanted, _ = trajectories(tables, words[::2, ::3].copy(), np.zeros(5, int))
@@ -70,14 +70,14 @@ def test_words_need_not_lie_in_one_piece(way):
 
 @pytest.mark.parametrize("value", [3, 255, -1, 2**31 - 1])
 @pytest.mark.parametrize("place", [0, 2047, 2048, 5000])
-def test_a_symbol_out_of_range_is_found_wherever_it_is(way, value, place):
+def test_trajectories_refuse_a_symbol_out_of_range_anywhere(way, value, place):
     words = np.zeros((3, 5001), np.int32)
     words[1, place] = value
     with pytest.raises(InvalidWord, match=f"symbol {value} at position {place} of word 1"):
         trajectories(np.zeros((3, 2), np.uint8), words, np.zeros(3, int))
 
 
-def test_a_wrong_table_entry_is_noticed(way):
+def test_trajectories_differ_when_one_table_entry_is_wrong(way):
     rng = np.random.default_rng(3)
     tables = rng.integers(0, 5, (2, 5)).astype(np.uint8)
     words, starts = rng.integers(0, 2, (4, 300)), np.zeros(4, int)
@@ -87,7 +87,7 @@ def test_a_wrong_table_entry_is_noticed(way):
     assert not np.array_equal(trajectories(tables, words, starts)[0], wanted)
 
 
-def test_threads_do_not_matter():
+def test_trajectories_do_not_depend_on_the_number_of_threads():
     rng = np.random.default_rng(4)
     tables, words = rng.integers(0, 6, (2, 6)).astype(np.uint8), rng.integers(0, 2, (37, 500))
     before = native.set_threads(1)
@@ -100,6 +100,6 @@ def test_threads_do_not_matter():
     assert np.array_equal(alone, together)
 
 
-def test_compose_does_the_first_and_then_the_second():
+def test_compose_applies_the_first_table_and_then_the_second():
     assert compose(np.array([1, 2, 0]), np.array([0, 0, 2])).tolist() == [0, 2, 0]
     assert running.smallest_dtype(256) == np.uint8

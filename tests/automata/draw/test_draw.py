@@ -1,4 +1,4 @@
-"""Pictures: every size of machine, every kind of file, what is left out is said, and nothing global is touched."""
+"""Diagrams: scene, painting and files."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from detent.automata import Mealy, Moore, Semiautomaton, alternating, draw, symmetric
-from detent.automata.draw.arrows import arrows_of, brief, codes, node_labels
 from detent.automata.draw.save import _slim
-from detent.automata.draw.scene import Scene, fits
+from detent.automata.draw.scene import Scene, abbreviate, arrows_of, codes, fits, node_labels
 from detent.errors import BrokenFile, UnknownName
 
 PARITY = Moore(
@@ -33,7 +32,7 @@ def random_machine(n: int, A: int) -> Semiautomaton:
     )
 
 
-def test_parallel_arrows_are_one_and_arrows_that_undo_each_other_have_two_heads() -> None:
+def test_arrows_of_merges_parallel_and_inverse_arrows() -> None:
     arrows = arrows_of(PARITY)
     assert [(a.source, a.target, a.label, a.both_ways) for a in arrows] == [
         (0, 0, "even", False), (0, 1, "odd", True), (1, 1, "even", False),
@@ -42,39 +41,39 @@ def test_parallel_arrows_are_one_and_arrows_that_undo_each_other_have_two_heads(
     assert (arrow.symbols, arrow.label) == ((0, 1), "a, b")
 
 
-def test_inputs_with_one_answer_share_it() -> None:
+def test_arrows_of_mealy_inputs_share_an_output() -> None:
     machine = Mealy(symbols=("a", "b", "c"), tables=[[0]] * 3, outputs=("0", "1"), readout=[[0], [1], [0]])
     assert arrows_of(machine)[0].label == "a, c / 0, b / 1"
     assert arrows_of(machine, coded=True)[0].label == "A,C/1; B/2"
     assert codes(machine) == ["A = a", "B = b", "C = c", "1 = 0", "2 = 1"]
 
 
-def test_long_names_are_shortened_in_the_middle_and_unprintable_ones_are_printed() -> None:
-    assert brief("abcdefghijklmnop", 8) == "abcde…op"
-    assert brief("a\nb") == "a�b"
+def test_abbreviate_long_and_unprintable_names() -> None:
+    assert abbreviate("abcdefghijklmnop", 8) == "abcde…op"
+    assert abbreviate("a\nb") == "a�b"
     twins = Semiautomaton(symbols=("a",), tables=[[0, 1]], states=("x" * 20 + "1" + "y" * 9, "x" * 20 + "2" + "y" * 9))
     assert node_labels(twins, 8) == [("0", ""), ("1", "")]
 
 
-def test_long_labels_become_letters_with_a_key() -> None:
+def test_scene_codes_long_labels_with_a_key() -> None:
     scene = Scene(TALK)
-    assert scene.labelled
+    assert scene.labeled
     assert scene.key[0] == "A = EmptyCertificate"
     assert {arrow.label for arrow in scene.arrows} >= {"A/2", "B/1"}
     assert Scene(PARITY).key == []
 
 
-def test_every_label_on_few_arrows_and_colours_on_many() -> None:
-    assert Scene(symmetric(3)).labelled
-    assert not Scene(symmetric(3)).has_colour_key
-    assert not Scene(symmetric(4)).labelled
-    assert Scene(symmetric(4)).has_colour_key
+def test_scene_labels_few_arrows_and_colors_many() -> None:
+    assert Scene(symmetric(3)).labeled
+    assert not Scene(symmetric(3)).has_color_key
+    assert not Scene(symmetric(4)).labeled
+    assert Scene(symmetric(4)).has_color_key
 
 
-def test_what_is_left_out_is_said() -> None:
+def test_scene_sentences_say_what_is_left_out() -> None:
     machine = random_machine(60, 9)
     assert Scene(machine).sentences == [
-        "Arrows do not say their symbol: there are 9.",
+        "Arrows are drawn without their symbol: there are 9.",
         f"Self-loops are not shown: {sum(arrow.is_loop for arrow in arrows_of(machine))} states have one.",
     ]
     assert Scene(alternating(5)).sentences == ["States are numbered."]
@@ -84,7 +83,7 @@ def test_what_is_left_out_is_said() -> None:
 
 
 @pytest.mark.parametrize(("machine", "suffix"), [(PARITY, "png"), (TALK, "pdf"), (symmetric(3), "svg")])
-def test_a_picture_is_written_and_is_the_same_twice(tmp_path: Path, machine: Semiautomaton, suffix: str) -> None:
+def test_draw_is_deterministic(tmp_path: Path, machine: Semiautomaton, suffix: str) -> None:
     signature = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}[suffix]
     contents = []
     for name in ("one", "two"):
@@ -95,7 +94,7 @@ def test_a_picture_is_written_and_is_the_same_twice(tmp_path: Path, machine: Sem
     assert sorted(os.listdir(tmp_path)) == [f"one.{suffix}", f"two.{suffix}"]
 
 
-def test_a_picture_is_not_blank(tmp_path: Path) -> None:
+def test_draw_is_not_blank(tmp_path: Path) -> None:
     from matplotlib.image import imread
 
     draw(PARITY, tmp_path / "parity.png")
@@ -105,7 +104,7 @@ def test_a_picture_is_not_blank(tmp_path: Path) -> None:
     assert (pixels[-1] == 1).all()
 
 
-def test_ugly_names_are_drawn_without_complaint(tmp_path: Path) -> None:
+def test_draw_ugly_names(tmp_path: Path) -> None:
     names = ("$x$", "_y", "\n", "\U0001f41f", "\\frac{", "")  # mathematics, hidden, a break, no glyph, a command
     machine = Moore(
         symbols=names, tables=np.random.default_rng(0).integers(0, 6, (6, 6)), states=names, outputs=names,
@@ -116,7 +115,7 @@ def test_ugly_names_are_drawn_without_complaint(tmp_path: Path) -> None:
     draw(Semiautomaton(symbols=names, tables=random_machine(300, 6).tables), tmp_path / "tables.png", title="$")
 
 
-def test_thousands_of_states_are_shown_as_tables(tmp_path: Path) -> None:
+def test_draw_thousands_of_states_as_tables(tmp_path: Path) -> None:
     machine = random_machine(1132, 17)
     assert not fits(machine)
     sentences = draw(machine, tmp_path / "large.png")
@@ -125,13 +124,13 @@ def test_thousands_of_states_are_shown_as_tables(tmp_path: Path) -> None:
     assert draw(random_machine(100_000, 2), tmp_path / "larger.png")
 
 
-def test_many_symbols_do_not_make_many_arrows(tmp_path: Path) -> None:
+def test_draw_many_symbols(tmp_path: Path) -> None:
     assert not fits(random_machine(50, 400))
     assert not fits(random_machine(3, 100_000))
     assert draw(random_machine(50, 400), tmp_path / "many.png")
 
 
-def test_onto_axes(tmp_path: Path) -> None:
+def test_draw_onto_axes(tmp_path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 4))
@@ -143,7 +142,7 @@ def test_onto_axes(tmp_path: Path) -> None:
     figure.savefig(tmp_path / "three.png")
 
 
-def test_other_formats_and_places_are_refused(tmp_path: Path) -> None:
+def test_draw_refuses_other_formats_and_missing_folders(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match=r"unknown picture format '.pgn'. Did you mean '.png'"):
         draw(PARITY, tmp_path / "parity.pgn")
     with pytest.raises(BrokenFile, match="there is no folder"):
@@ -151,7 +150,7 @@ def test_other_formats_and_places_are_refused(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_matplotlib_comes_when_it_is_used_and_pyplot_never(tmp_path: Path) -> None:
+def test_draw_imports_matplotlib_on_use_and_pyplot_never(tmp_path: Path) -> None:
     program = (
         "import sys; from detent.automata import draw, cyclic\n"
         "assert 'matplotlib' not in sys.modules and 'networkx' not in sys.modules\n"
@@ -161,7 +160,7 @@ def test_matplotlib_comes_when_it_is_used_and_pyplot_never(tmp_path: Path) -> No
     subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[3])
 
 
-def test_paths_are_told_in_hundredths_of_a_point_and_everything_else_as_it_was() -> None:
+def test_slim_rounds_paths_only() -> None:
     slim = _slim(
         b'<path d="M 1.23456 2 \nL -0.5 10.999\nz\n" style="stroke-width: 0.123456" transform="scale(0.015625)"/>'
     )

@@ -1,12 +1,57 @@
+"""Transition monoids, groups and aperiodic machines, against closure by hand and sympy."""
+
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from sympy.combinatorics import Permutation, PermutationGroup
 
 from detent.automata import Semiautomaton, flip_flop, modular_arithmetic, permutation_reset, symmetric, tomita
 from detent.automata.properties.monoid import Subgroup, aperiodic, cyclic_powers, group, transition_monoid
+from tests.automata.oracles import closure
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_transition_monoid_has_all_elements_with_words(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, A = int(rng.integers(1, 5)), int(rng.integers(1, 4))
+    machine = Semiautomaton(symbols=tuple("abc"[:A]), tables=rng.integers(0, n, (A, n)))
+    monoid = transition_monoid(machine)
+    expected = closure([tuple(row) for row in machine.tables.tolist()])
+    assert monoid.complete
+    assert {tuple(row) for row in monoid.maps.tolist()} == expected
+    assert len(monoid) == len(expected)
+    lengths = [len(monoid.word(i)) for i in range(len(monoid))]
+    assert lengths == sorted(lengths)
+    for i, acts in enumerate(monoid.maps):
+        assert np.array_equal(machine.act(list(monoid.word(i))), acts)
+    idempotent = {f for f in expected if all(f[f[q]] == f[q] for q in range(n))}
+    assert {tuple(monoid.maps[i].tolist()) for i in monoid.idempotents} == idempotent
+
+
+def test_transition_monoid_of_a_group_has_the_order_of_sympy() -> None:
+    tables = [[1, 2, 3, 4, 5, 0], [1, 0, 2, 4, 3, 5]]
+    machine = Semiautomaton(symbols=("a", "b"), tables=tables)
+    assert len(transition_monoid(machine)) == PermutationGroup(*(Permutation(t) for t in tables)).order()
+    assert len(transition_monoid(machine).idempotents) == 1
+
+
+def test_transition_monoid_of_word_problems_has_as_many_elements_as_states() -> None:
+    for machine in (symmetric(4), flip_flop()):
+        assert len(transition_monoid(machine)) == machine.n_states
+
+
+@pytest.mark.parametrize("limit", [1, 2, 10, 24, 27])
+def test_transition_monoid_stops_at_the_limit(limit: int) -> None:
+    monoid = transition_monoid(permutation_reset(4), limit=limit)  # 24 permutations and 4 constants
+    assert len(monoid) == limit
+    assert not monoid.complete
+    assert f"more than {limit - 1} elements (enumeration stopped)" in monoid.explain()
+    assert (
+        transition_monoid(permutation_reset(4), limit=28).explain().startswith("transition monoid of 28 elements, 5 ")
+    )
 
 
 def powers(acts: np.ndarray, count: int) -> list[tuple[int, ...]]:
@@ -27,7 +72,7 @@ def check(machine: Semiautomaton, found: Subgroup) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_random_machines_against_all_their_elements(seed: int) -> None:
+def test_aperiodic_random_machines_against_all_their_elements(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, A = int(rng.integers(1, 6)), int(rng.integers(1, 3))
     tables = rng.integers(0, n, (A, n))
@@ -39,26 +84,26 @@ def test_random_machines_against_all_their_elements(seed: int) -> None:
         check(machine, answer.subgroup)
 
 
-def test_monotone_machines_are_aperiodic() -> None:
+def test_aperiodic_monotone_machines() -> None:
     machine = Semiautomaton(symbols=("a", "b"), tables=[[0, 0, 1, 3], [1, 2, 3, 3]])
     assert aperiodic(machine).answer
-    assert aperiodic(machine).explain() == "aperiodic: no word leads states round a circle"
+    assert aperiodic(machine).explain() == "aperiodic: no word has a cycle of more than one state"
 
 
 @pytest.mark.parametrize(
     ("number", "expected"), [(1, True), (2, True), (3, False), (4, True), (5, False), (6, False), (7, True)]
 )
-def test_tomita(number: int, expected: bool) -> None:
+def test_aperiodic_tomita(number: int, expected: bool) -> None:
     assert aperiodic(tomita(number)).answer is expected
 
 
-def test_a_group_hidden_in_a_longer_word() -> None:
+def test_aperiodic_finds_a_group_in_a_longer_word() -> None:
     answer = aperiodic(modular_arithmetic(5))
     assert answer.subgroup == Subgroup(word=("1", "+"), index=1, order=5)
     check(modular_arithmetic(5), answer.subgroup)
 
 
-def test_tails_before_circles() -> None:
+def test_cyclic_powers_index_and_order() -> None:
     """3 -> 2 -> 1 -> 0 -> 4 -> 0, and a circle of three: powers repeat after 6, from the third on."""
     acts = np.array([4, 0, 1, 2, 0, 6, 7, 5])
     machine = Semiautomaton(symbols=("a",), tables=acts[None, :])
@@ -72,7 +117,7 @@ def test_tails_before_circles() -> None:
         check(machine, replace(found, index=2))
 
 
-def test_a_search_that_stopped_says_so() -> None:
+def test_aperiodic_stops_at_the_limit() -> None:
     machine = Semiautomaton(symbols=("a", "b"), tables=[[0, 0, 1, 3], [1, 2, 3, 3]])
     answer = aperiodic(machine, limit=3)
     assert answer.answer is None

@@ -1,4 +1,4 @@
-"""What is known about a machine: one answer with its witness for each question, and a sentence for each answer."""
+"""The algebraic properties of a machine: each with a witness, and a sentence that explains it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from detent.automata.properties.synchronizing import Synchronizing, synchronizin
 
 @dataclass(frozen=True)
 class Properties:
-    """The facts of a machine.
+    """The properties of a machine.
 
     >>> from detent.automata import cyclic
     >>> print(Properties.of(cyclic(2)))
     2 states, 2 symbols
     transition monoid of 2 elements, 1 of them idempotent
     a group: every symbol permutes the states
-    not definite: '0' keeps '0' and '1' apart, however often it is read
+    not definite: '0' keeps '0' and '1' apart, however often it is repeated
     not aperiodic: the powers of '1' are a group of order 2
     not synchronizing: no word merges '0' and '1'
     """
@@ -28,11 +28,11 @@ class Properties:
     states: int
     symbols: int
     elements: int | None
-    """How many elements the transition monoid has; None when there are more than were looked at."""
+    """The size of the transition monoid; None when it exceeds the limit."""
     idempotents: int | None
-    """How many of them are idempotent."""
+    """The number of idempotents among them."""
     limit: int
-    """How many elements of the transition monoid were to be looked at."""
+    """The largest number of elements of the transition monoid that were enumerated."""
     group: Group
     definite: Definite
     aperiodic: Aperiodic
@@ -40,7 +40,7 @@ class Properties:
 
     @classmethod
     def of(cls, machine: Semiautomaton, *, limit: int = ELEMENTS) -> Properties:
-        """Ask all questions, looking at no more than `limit` elements of the transition monoid."""
+        """All properties, with no more than `limit` elements of the transition monoid enumerated."""
         permutes = group(machine)
         elements, idempotents = _count(machine, bool(permutes), limit)
         return cls(
@@ -50,9 +50,9 @@ class Properties:
         )  # fmt: skip
 
     def sentences(self) -> tuple[str, ...]:
-        """Each fact in words."""
+        """Each property as a sentence."""
         if self.elements is None:
-            monoid = f"transition monoid not counted to its end (looked at no more than {self.limit} elements)"
+            monoid = f"transition monoid not enumerated completely (limit {self.limit} elements)"
         else:
             monoid = f"transition monoid of {self.elements} elements"
             monoid += f", {self.idempotents} of them idempotent" if self.idempotents is not None else ""
@@ -65,10 +65,10 @@ class Properties:
 
 
 def _count(machine: Semiautomaton, permutes: bool, limit: int) -> tuple[int | None, int | None]:
-    """(elements of the transition monoid, idempotents among them), as far as they can be told."""
+    """(elements of the transition monoid, idempotents among them); None where unknown."""
     start = machine.start if isinstance(machine, Moore | Mealy) else 0
     known = machine.n_states if is_word_problem(machine.tables, start) else None
     if permutes and known is not None:
         return known, 1
-    found = transition_monoid(machine, limit=limit)
-    return (len(found), len(found.idempotents)) if found.complete else (known, None)
+    monoid = transition_monoid(machine, limit=limit)
+    return (len(monoid), len(monoid.idempotents)) if monoid.complete else (known, None)

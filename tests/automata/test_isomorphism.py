@@ -96,9 +96,7 @@ def test_isomorphism_is_none_for_different_machines() -> None:
 
 def test_isomorphism_stops_after_too_many_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["detent.automata.isomorphism"], "_MISTAKES", -6)
-    with pytest.raises(
-        BudgetExceeded, match="no isomorphism found or excluded in 0 attempts; give the machines"
-    ):
+    with pytest.raises(BudgetExceeded, match="no isomorphism found or excluded in 0 attempts; give the machines"):
         isomorphism(cyclic(6), cyclic(6))
 
 

@@ -34,7 +34,7 @@ from detent.errors import BrokenFile
         ("digraph " + "{" * 500, 1, "groups are nested more than 100 deep"),
         ('digraph {\n a [label="x" + y]\n}', 2, r"wanted a string after '\+'"),
         ("digraph {\n a -> b\n}", 2, "the edge 'a' -> 'b' has no label, so no symbol leads along it"),
-        ("digraph {\n __start0 -> a\n a -> __start0 [label=x]\n}", 3, "leads into the start marker, which is not a state"),
+        ("digraph {\n __start0 -> a\n a -> __start0 [label=x]\n}", 3, "leads into the start marker"),
         ("digraph {\n __start0 -> __start1\n a -> a [label=x] }", 2, "points at '__start1', which is not a state"),
         ('digraph { detent_machine="dfa"\n __start0 -> __start0\n a -> a [label=x] }', 2, "points at itself"),
         ("digraph {\n a -> a [label=x]\n __start0 -> a\n __start1 -> b }", 4,

@@ -1,4 +1,4 @@
-"""Record the first ten minutes: run the commands a new user would, and keep what they really print.
+"""Record the first ten minutes: run the commands of a new user and write down what they print.
 
 python docs/record.py            writes docs/first-ten-minutes.md
 python docs/record.py --stdout   prints it instead
@@ -18,22 +18,22 @@ from detent.records import stamp, write_atomically
 HERE = Path(__file__).parent
 MOST_LINES = 40
 SESSION = (
-    ("A minute that shows what this is about.", "detent demo"),
-    ("What is here, and does it work?", "detent doctor"),
-    ("What can be learned?", "detent tasks"),
-    ("One of them at length.", "detent tasks S3"),
-    ("Learn it. The proof comes with it.", "detent train S3"),
-    ("What it left.", "ls runs/S3-42-default"),
-    ("The proof once more, without torch.", "detent check runs/S3-42-default/certificate.json"),
-    ("A million steps, 64 times.", "detent sweep runs/S3-42-default"),
-    ("The machine, without the network.", "echo '(0 1) (1 2) (0 1)' | detent run runs/S3-42-default/machine.json"),
+    ("A demo of a minute", "detent demo"),
+    ("What works here, and how fast", "detent doctor"),
+    ("The tasks", "detent tasks"),
+    ("One task in detail", "detent tasks S3"),
+    ("Train and certify", "detent train S3"),
+    ("The run folder", "ls runs/S3-42-default"),
+    ("Check the certificate without torch", "detent check runs/S3-42-default/certificate.json"),
+    ("Sweep to a million steps", "detent sweep runs/S3-42-default"),
+    ("Run the machine without the network", "echo '(0 1) (1 2) (0 1)' | detent run runs/S3-42-default/machine.json"),
     (
-        "The machine as a C program.",
+        "Export the machine to C",
         "detent extract runs/S3-42-default -o s3.c && cc -O2 s3.c -o s3 && echo '(0 1) (1 2)' | ./s3",
     ),
-    ("Is it something else? No, and here is why.", "detent certify runs/S3-42-default --against S4"),
-    ("A typing error.", "detent train S33"),
-    ("All of it on one page.", "detent report runs/S3-42-default"),
+    ("Compare it with another target", "detent certify runs/S3-42-default --against S4"),
+    ("A typing error", "detent train S33"),
+    ("Write the report again", "detent report runs/S3-42-default"),
 )
 
 
@@ -44,16 +44,16 @@ def recorded() -> str:
     parts = [
         "# The first ten minutes, recorded", "",
         f"Made by `python docs/record.py` on {about['date'][:10]}, on {machine['cpu']}, {machine['cores']} cores. "
-        "What stands below the dollar signs was printed by the commands; `...` stands for lines left out.",
+        "Lines below a dollar sign are the output of the command; `...` marks omitted lines.",
     ]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
-        for sentence, command in SESSION:
-            parts += ["", f"## {sentence}", "", "```console", f"$ {command}", *_printed(command, folder), "```"]
+        for title, command in SESSION:
+            parts += ["", f"## {title}", "", "```console", f"$ {command}", *_printed(command, folder), "```"]
     return "\n".join(parts) + "\n"
 
 
 def _printed(command: str, folder: str) -> list[str]:
-    """What the command prints, and its exit code where that is not 0."""
+    """The output of the command, and its exit code if that is not 0."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     detent = f'detent() {{ "{sys.executable}" -m detent "$@"; }}\n'
     done = subprocess.run(

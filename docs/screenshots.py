@@ -1,6 +1,6 @@
-"""Take the pictures of a report: `python docs/screenshots.py RUN`, with chromium, into docs/images.
+"""Screenshots of a report, in docs/images: `python docs/screenshots.py RUN`, with chromium.
 
-Light and dark, on a desk and on a phone; the tests look at the same page with the same browser.
+Light and dark, at the width of a desktop and of a phone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Figure `drift`: a perfectly trained rotation, rounded once to each format, leaves its states behind.
+"""Figure `drift`: phase and norm of a perfectly trained rotation whose weights were rounded once to each format.
 
-Left the phase error against the step, right the logarithm of the norm. A cross marks the first step at which the
-read-out is wrong; what lies beyond the steps that were run, and comes from the closed form, is dotted.
+On the left the phase error against the step, on the right the logarithm of the norm. A cross marks the first step at
+which the read-out is wrong. Steps from the closed form, beyond those that were iterated, are dotted.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ def paint(rows: Sequence[Row]) -> Any:
     steps = of_kind(rows, "step", "format", "step", "phase_error", "log_norm", "by")
     figure = sheet(PAGE, 2.75)
     left, right = figure.subplots(1, 2)
-    for summary, colour in zip(summaries, SHADES * len(summaries), strict=False):
+    for summary, color in zip(summaries, SHADES * len(summaries), strict=False):
         own = sorted((row for row in steps if row["format"] == summary["format"]), key=lambda row: int(row["step"]))
         for axes, entry in ((left, "phase_error"), (right, "log_norm")):
-            _line(axes, own, entry, colour, summary)
+            _line(axes, own, entry, color, summary)
     order = summaries[0]["order"]
     _frame(left, f"2π / {order} rounded once: phase error")
     _frame(right, "logarithm of the norm")
@@ -39,13 +39,13 @@ def paint(rows: Sequence[Row]) -> Any:
     return figure
 
 
-def _line(axes: Any, own: Sequence[Row], entry: str, colour: str, summary: Row) -> None:
+def _line(axes: Any, own: Sequence[Row], entry: str, color: str, summary: Row) -> None:
     """One format's line, and the cross on it."""
     run = [row for row in own if row["by"] == "iteration"]
-    told = [*run[-1:], *(row for row in own if row["by"] != "iteration")]
-    for part, style in ((run, "-"), (told, (0, (1, 1)))):
+    extrapolated = [*run[-1:], *(row for row in own if row["by"] != "iteration")]
+    for part, style in ((run, "-"), (extrapolated, (0, (1, 1)))):
         if len(part) > 1:
-            axes.plot([row["step"] for row in part], [row[entry] for row in part], color=colour, linestyle=style,
+            axes.plot([row["step"] for row in part], [row[entry] for row in part], color=color, linestyle=style,
                       label="_" + summary["format"])  # fmt: skip
     first = summary["first_wrong_step"]
     axes.plot([first], [_at(own, entry, first)], linestyle="none", marker="X", markersize=7, markeredgewidth=0.7,
@@ -53,7 +53,7 @@ def _line(axes: Any, own: Sequence[Row], entry: str, colour: str, summary: Row) 
 
 
 def _at(own: Sequence[Row], entry: str, step: int) -> float:
-    """What the line is at a step, between the rows around it; it grows in proportion to the step."""
+    """The value of the line at a step, which grows in proportion to the step."""
     after = next((row for row in own if row["step"] >= step), own[-1])
     return float(after[entry]) * step / float(after["step"])
 
@@ -68,13 +68,13 @@ def _key(figure: Any, summaries: Sequence[Row]) -> None:
     """The formats below the panels, with the step at which each fails."""
     from matplotlib.lines import Line2D
 
-    def told(row: Row) -> str:
+    def label(row: Row) -> str:
         bound = "" if row["by"] == "iteration" else " (bound)"
         return f"{row['format']}: {count(row['first_wrong_step'])}{bound}"
 
     handles = [
-        Line2D([], [], color=colour, linewidth=2.2, label=told(row))
-        for row, colour in zip(summaries, SHADES * len(summaries), strict=False)
+        Line2D([], [], color=color, linewidth=2.2, label=label(row))
+        for row, color in zip(summaries, SHADES * len(summaries), strict=False)
     ]
     cross = Line2D([], [], linestyle="none", marker="X", markersize=7, markerfacecolor=ALARM, markeredgecolor="white")
     figure.legend([cross, *handles], ["first wrong step:", *(handle.get_label() for handle in handles)],

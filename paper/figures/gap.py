@@ -1,8 +1,8 @@
 """Figure `gap`: parallel against sequential evaluation of the same untrained recurrence.
 
-Left the gap over time, a line per model and format with the range of its seeds; right its distribution over all words
-and steps. The axis is logarithmic and has no zero, so a gap that is exactly zero stands on a shelf of its own below a
-break, labelled with its zero, and never as a small number.
+On the left the gap over time, a line per model and format with the range of its seeds; on the right its distribution
+over all words and steps. The axis is logarithmic and has no zero, so a gap of exactly zero is drawn on a separate level
+below a break, labelled "exactly 0", and never as a small number.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from detent.records import Row
 from detent.report.figures.style import GREY, INK, PAGE, PALE, in_order, model_style, of_kind, sheet, styled
 
 STRENGTH = {"fp32": 0.55, "fp16": 1.0}
-"""How dark the lines of a format are; others are drawn in full."""
-ROOM = 10.0
-"""The shelf of zeros lies this factor below the smallest gap that is not zero."""
+"""Opacity of the lines of a format; 1 for others."""
+ZERO_FACTOR = 10.0
+"""Zero is drawn this factor below the smallest gap that is not zero."""
 
 
 @styled
@@ -29,7 +29,7 @@ def paint(rows: Sequence[Row]) -> Any:
     positive = [
         row[key] for row in (*steps, *spreads) for key in ("gap", "gap_min", "gap_q25") if row.get(key, 0.0) > 0
     ]
-    shelf = 10 ** np.floor(np.log10(min(positive, default=1.0) / ROOM))
+    zero_level = 10 ** np.floor(np.log10(min(positive, default=1.0) / ZERO_FACTOR))
     figure = sheet(PAGE, 3.0)
     over_time, over_all = figure.subplots(1, 2, sharey=True, width_ratios=(1.6, 1))
     models, formats = in_order(row["model"] for row in steps), list(dict.fromkeys(row["format"] for row in steps))
@@ -37,66 +37,66 @@ def paint(rows: Sequence[Row]) -> Any:
         for format in formats:
             own = [row for row in steps if (row["model"], row["format"]) == (model, format)]
             if own:
-                _over_time(over_time, own, shelf)
+                _over_time(over_time, own, zero_level)
     for place, (model, format) in enumerate((model, format) for model in models for format in formats):
         own = [row for row in spreads if (row["model"], row["format"]) == (model, format)]
         if own:
-            _box(over_all, own, place + place // len(formats), shelf)
-    _frame(over_time, over_all, models, formats, shelf)
+            _box(over_all, own, place + place // len(formats), zero_level)
+    _frame(over_time, over_all, models, formats, zero_level)
     return figure
 
 
-def _over_time(axes: Any, rows: Sequence[Row], shelf: float) -> None:
+def _over_time(axes: Any, rows: Sequence[Row], zero_level: float) -> None:
     """The mean over seeds, and the range of the seeds' means."""
-    name, colour, _, line = model_style(rows[0]["model"])
+    name, color, _, line = model_style(rows[0]["model"])
     format = rows[0]["format"]
     at = sorted({int(row["step"]) for row in rows})
     seeds = np.array([[row["gap"] for row in rows if row["step"] == step] for step in at])
     strength = STRENGTH.get(format, 1.0)
     mean = seeds.mean(axis=1)
-    axes.plot(at, on_shelf(mean, shelf), color=colour, linestyle=line, alpha=strength,
+    axes.plot(at, with_zero_at(mean, zero_level), color=color, linestyle=line, alpha=strength,
               linewidth=0.7 + 0.9 * strength, label=f"{name}, {format}")  # fmt: skip
     if (mean > 0).any():
-        axes.fill_between(at, on_shelf(seeds.min(axis=1), shelf), on_shelf(seeds.max(axis=1), shelf), color=colour,
-                          alpha=0.18 * strength, linewidth=0)  # fmt: skip
+        low, high = (with_zero_at(ends, zero_level) for ends in (seeds.min(axis=1), seeds.max(axis=1)))
+        axes.fill_between(at, low, high, color=color, alpha=0.18 * strength, linewidth=0)
 
 
-def _box(axes: Any, rows: Sequence[Row], place: int, shelf: float) -> None:
+def _box(axes: Any, rows: Sequence[Row], place: int, zero_level: float) -> None:
     """Quartiles and extremes over all words and steps: the median over seeds of each, whiskers to the very ends."""
-    _, colour, marker, _ = model_style(rows[0]["model"])
+    _, color, marker, _ = model_style(rows[0]["model"])
     strength = STRENGTH.get(rows[0]["format"], 1.0)
     low, high = min(row["gap_min"] for row in rows), max(row["gap_max"] for row in rows)
     first, middle, third = (float(np.median([row[f"gap_{q}"] for row in rows])) for q in ("q25", "median", "q75"))
     if high == 0:
-        axes.plot([place], [shelf], marker=marker, color=colour, alpha=strength, linestyle="none", clip_on=False)
+        axes.plot([place], [zero_level], marker=marker, color=color, alpha=strength, linestyle="none", clip_on=False)
         return
-    ends = on_shelf(np.array([low, high, first, third, middle]), shelf)
-    axes.vlines([place], ends[0], ends[1], color=colour, alpha=strength, linewidth=0.9)
-    axes.bar([place], [ends[3] - ends[2]], bottom=[ends[2]], width=0.62, color=colour, alpha=strength, linewidth=0)
+    ends = with_zero_at(np.array([low, high, first, third, middle]), zero_level)
+    axes.vlines([place], ends[0], ends[1], color=color, alpha=strength, linewidth=0.9)
+    axes.bar([place], [ends[3] - ends[2]], bottom=[ends[2]], width=0.62, color=color, alpha=strength, linewidth=0)
     axes.hlines([ends[4]], place - 0.31, place + 0.31, color=INK, linewidth=0.8)
 
 
-def on_shelf(values: Any, shelf: float) -> Any:
-    """The values, with zeros moved to where zero is drawn."""
-    return np.where(np.asarray(values) > 0, values, shelf)
+def with_zero_at(values: Any, zero_level: float) -> Any:
+    """The values, with zeros replaced by the level at which zero is drawn."""
+    return np.where(np.asarray(values) > 0, values, zero_level)
 
 
 def _frame(
-    over_time: Any, over_all: Any, models: Sequence[str], formats: Sequence[str], shelf: float
+    over_time: Any, over_all: Any, models: Sequence[str], formats: Sequence[str], zero_level: float
 ) -> None:  # fmt: skip
     over_time.set(xscale="log", yscale="log", xlabel="step")
     over_time.set_ylabel("gap between the two runs")
     over_time.set_title("gap at each step: mean over words and seeds, range of seeds", loc="left")
     over_all.set_title("distribution over all steps", loc="left")
     top = over_time.get_ylim()[1]
-    over_time.set_ylim(shelf / 4, top)
-    decades = np.arange(np.ceil(np.log10(shelf * 3)), np.log10(top))
+    over_time.set_ylim(zero_level / 4, top)
+    decades = np.arange(np.ceil(np.log10(zero_level * 3)), np.log10(top))
     shown = decades[:: max(1, len(decades) // 6)]
-    over_time.set_yticks([shelf, *(10.0**shown)], ["exactly 0", *(f"$10^{{{int(d)}}}$" for d in shown)])
+    over_time.set_yticks([zero_level, *(10.0**shown)], ["exactly 0", *(f"$10^{{{int(d)}}}$" for d in shown)])
     over_time.minorticks_off()
     for axes in (over_time, over_all):
-        axes.axhspan(shelf / 4, shelf * 2.5, color=PALE, alpha=0.45, linewidth=0, zorder=0)
-        axes.axhline(shelf * 2.5, color=GREY, linewidth=0.6, linestyle=(0, (2, 2)))
+        axes.axhspan(zero_level / 4, zero_level * 2.5, color=PALE, alpha=0.45, linewidth=0, zorder=0)
+        axes.axhline(zero_level * 2.5, color=GREY, linewidth=0.6, linestyle=(0, (2, 2)))
     wide = len(formats) + 1
     over_all.set_xticks([i * wide + (len(formats) - 1) / 2 for i in range(len(models))],
                         [model_style(model)[0] for model in models])  # fmt: skip

@@ -1,8 +1,9 @@
-"""The attractor index of every head of a stack while it reads one story, coloured by what the index means.
+"""Figure `tso`: the index of every head of a stack along one story, colored by its interpretation.
 
-Rows as `paper.experiments.story_stream` makes them: one of kind "story", and one of kind "head" for every head. A head
-whose indices mean values of a register (a person, or nobody) is coloured by value and shows its initial; of other heads
-the index itself is shown, in grey. The box is the question mark, where the answer is read.
+Rows are those of `paper.experiments.story_stream`: one of kind "story", then one of kind "head" for every head; of
+several stories the last is drawn. A head whose indices are values of a register (a person, or nobody) is colored by
+value and shows its initial; of other heads the index itself is shown, in grey. The box is the question mark, where the
+answer is read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from detent.report.figures.style import GREY, INK, PAGE, STATES, of_kind, sheet,
 UNSET = ("idle", "nobody", "")
 NOTHING = "#F1F1F1"
 CELL, MARGIN = 0.165, 0.9
-"""Inches: the height of a row of cells, and what stands above and below them."""
+"""Inches: the height of a row of cells, and the space above and below them."""
 HEIGHT = 0.92
 """Of a cell, as a share of its row."""
 
@@ -24,27 +25,27 @@ HEIGHT = 0.92
 @styled
 def paint(rows: Sequence[Row]) -> Any:
     """The figure, as wide as a page."""
-    story = of_kind(rows, "story", "task", "tokens", "answer")[0]
-    heads = of_kind(rows, "head", "layer", "head", "means", "indices", "values")
-    colours = _colours(heads)
+    story = of_kind(rows, "story", "task", "tokens", "answer")[-1]
+    heads = of_kind(rows[rows.index(story) :], "head", "layer", "head", "means", "indices", "values")
+    colors = _colors(heads)
     places = _places(heads)
     figure = sheet(PAGE, CELL * (max(places) + 1) + MARGIN + 0.35)
     axes = figure.add_subplot()
     tiles: dict[str, list[tuple[float, float]]] = {}
     for place, head in zip(places, heads, strict=True):
-        for t, (fill, text) in enumerate(_cells(head, colours)):
+        for t, (fill, text) in enumerate(_cells(head, colors)):
             tiles.setdefault(fill, []).append((t, place))
             if text:
                 _letter(axes, t, place, text, fill, bold=_is_register(head))
     for fill, corners in tiles.items():
         _lay(axes, fill, corners)
     _frame(axes, story, heads, places)
-    _legend(figure, colours)
+    _legend(figure, colors)
     return figure
 
 
-def _colours(heads: Sequence[Row]) -> dict[str, str]:
-    """One colour for every person that a head stands for, in alphabetical order."""
+def _colors(heads: Sequence[Row]) -> dict[str, str]:
+    """One color for every person, in alphabetical order."""
     people = sorted({
         value for head in heads if _is_register(head) for value in head["values"] if value not in UNSET
     })  # fmt: skip
@@ -52,22 +53,22 @@ def _colours(heads: Sequence[Row]) -> dict[str, str]:
 
 
 def _is_register(head: Row) -> bool:
-    """Whether a head stands for a person: the first name, or a holder."""
+    """Whether the values of a head are persons: the first name, or a holder."""
     return head["values"] is not None and any(value in ("idle", "nobody") for value in head["values"])
 
 
 def _places(heads: Sequence[Row]) -> list[float]:
-    """Where the row of every head stands, with a gap between layers."""
+    """The vertical position of every head, with a gap between layers."""
     return [number + 0.8 * head["layer"] for number, head in enumerate(heads)]
 
 
-def _cells(head: Row, colours: dict[str, str]) -> list[tuple[str, str]]:
-    """(colour, text) of the head at every token."""
+def _cells(head: Row, colors: dict[str, str]) -> list[tuple[str, str]]:
+    """(color, text) of the head at every token."""
     values = head["values"] or [None] * len(head["indices"])
     if _is_register(head):
-        return [(NOTHING, "") if value in UNSET else (colours[value], str(value)[0].upper()) for value in values]
-    said = [str(index if value is None else value) for index, value in zip(head["indices"], values, strict=True)]
-    return [("#DADADA" if text else NOTHING, text) for text in said]
+        return [(NOTHING, "") if value in UNSET else (colors[value], str(value)[0].upper()) for value in values]
+    texts = [str(index if value is None else value) for index, value in zip(head["indices"], values, strict=True)]
+    return [("#DADADA" if text else NOTHING, text) for text in texts]
 
 
 def _letter(axes: Any, t: float, place: float, text: str, fill: str, *, bold: bool) -> None:
@@ -78,7 +79,7 @@ def _letter(axes: Any, t: float, place: float, text: str, fill: str, *, bold: bo
 
 
 def _lay(axes: Any, fill: str, corners: Sequence[tuple[float, float]]) -> None:
-    """All cells of one colour, as one path: a file with a path for each would be twice as large."""
+    """All cells of one color as one path; a path for each would double the size of the file."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -92,13 +93,13 @@ def _lay(axes: Any, fill: str, corners: Sequence[tuple[float, float]]) -> None:
 
 
 def _readable(fill: str) -> str:
-    """Ink or white, whichever stands out on this colour."""
+    """Black or white, whichever has more contrast."""
     red, green, blue = (int(fill[i : i + 2], 16) for i in (1, 3, 5))
     return INK if 0.299 * red + 0.587 * green + 0.114 * blue > 140 else "white"
 
 
 def _frame(axes: Any, story: Row, heads: Sequence[Row], places: Sequence[float]) -> None:
-    """Tokens above, what heads stand for at the left, and a box around the question mark."""
+    """Tokens above, the interpretation of heads at the left, and a box around the question mark."""
     from matplotlib.patches import Rectangle
 
     tokens, bottom = story["tokens"], places[-1] + 1
@@ -124,9 +125,9 @@ def _name(head: Row) -> str:
     return f"{means}   {head['layer']}.{head['head']}"
 
 
-def _legend(figure: Any, colours: dict[str, str]) -> None:
+def _legend(figure: Any, colors: dict[str, str]) -> None:
     from matplotlib.patches import Patch
 
-    keys = [Patch(facecolor=colour, label=f"{person[0].upper()}  {person}") for person, colour in colours.items()]
+    keys = [Patch(facecolor=color, label=f"{person[0].upper()}  {person}") for person, color in colors.items()]
     keys.append(Patch(facecolor=NOTHING, edgecolor=GREY, linewidth=0.4, label="nobody, or not yet"))
     figure.legend(handles=keys, loc="outside lower center", ncols=len(keys), fontsize=6.5, handlelength=1.2)

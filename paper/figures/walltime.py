@@ -1,4 +1,4 @@
-"""Figure `walltime`: what one layer costs in a training step, against the length and against the size of its state.
+"""Figure `walltime`: time of one layer in a training step, against the length and against the size of its state.
 
 Rows are {"model", "form": "scan" or "loop", "L", "d", "seconds", "peak_bytes", "chunked"}. Solid lines are the parallel
 scan, dotted ones the sequential loop; a red circle marks a run in chunks, which bounds memory at the cost of time.
@@ -54,12 +54,12 @@ def _best_covered(rows: Sequence[Row], fixed: str, varied: str) -> int:
 
 
 def _line(axes: Any, rows: Sequence[Row], across: str, up: str, *, style: Any = "-") -> None:
-    """One model's line; rows that were measured twice are all shown, in order."""
+    """The line of one model; repeated measurements are all shown, in order."""
     if not rows:
         return
-    name, colour, marker, _ = model_style(rows[0]["model"])
+    name, color, marker, _ = model_style(rows[0]["model"])
     rows = sorted(rows, key=lambda row: int(row[across]))
-    axes.plot([row[across] for row in rows], [row[up] for row in rows], color=colour, marker=marker, markersize=3.2,
+    axes.plot([row[across] for row in rows], [row[up] for row in rows], color=color, marker=marker, markersize=3.2,
               linestyle=style, label=f"{name}, {rows[0]['form']}")  # fmt: skip
     chunked = [row for row in rows if row.get("chunked")]
     axes.plot([row[across] for row in chunked], [row[up] for row in chunked], linestyle="none", marker="o",
@@ -83,8 +83,8 @@ def _key(figure: Any, models: Sequence[str], chunked: bool) -> None:
 
     handles = []
     for model in models:
-        name, colour, marker, _ = model_style(model)
-        handles.append(Line2D([], [], color=colour, marker=marker, markersize=3.5, label=name))
+        name, color, marker, _ = model_style(model)
+        handles.append(Line2D([], [], color=color, marker=marker, markersize=3.5, label=name))
     handles.append(Line2D([], [], color=GREY, linestyle="-", label="parallel scan"))
     handles.append(Line2D([], [], color=GREY, linestyle=(0, (1, 1.4)), label="sequential loop"))
     if chunked:

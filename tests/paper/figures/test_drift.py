@@ -30,20 +30,20 @@ def rows() -> list[dict]:
     ]  # fmt: skip
 
 
-def test_lines_are_the_rows() -> None:
+def test_paint_lines_are_the_rows() -> None:
     left, right = drift.paint(rows()).axes
     assert data(lines(left, "_fp8")[0]) == ([1, 2, 5, 10, 20], [0.05 * t for t in (1, 2, 5, 10, 20)])
     assert data(lines(right, "_fp8")[0])[1] == [-0.02 * t for t in (1, 2, 5, 10, 20)]
 
 
-def test_what_was_not_run_is_dotted() -> None:
+def test_paint_dots_the_closed_form() -> None:
     left, _ = drift.paint(rows()).axes
     run, told = lines(left, "_fp64")
     assert (data(run)[0], run.get_linestyle()) == ([1, 100], "-")
     assert (data(told)[0], told.get_linestyle()) == ([100, 1e8, 1e9], "--")
 
 
-def test_crosses_stand_at_the_first_wrong_step() -> None:
+def test_paint_puts_crosses_at_the_first_wrong_step() -> None:
     left, right = drift.paint(rows()).axes
     (at, high), (at_fine, low) = (data(line) for line in lines(left, "_wrong"))
     assert (at, high) == ([10], [0.5])
@@ -52,7 +52,7 @@ def test_crosses_stand_at_the_first_wrong_step() -> None:
     assert data(lines(right, "_wrong")[0]) == ([10], [-0.2])
 
 
-def test_the_key_says_which_is_a_bound() -> None:
+def test_paint_key_marks_bounds() -> None:
     figure = drift.paint(rows())
     said = words(figure)
     assert "fp8: 10\n" in said
@@ -63,14 +63,14 @@ def test_the_key_says_which_is_a_bound() -> None:
 @pytest.mark.parametrize(
     ("steps", "said"), [(21, "21"), (4_797, "4 797"), (27_271_560, "27.3 million"), (13_314_249_674_211_881, "1.33e16")]
 )
-def test_numbers_of_steps_are_short(steps: int, said: str) -> None:
+def test_count_is_short(steps: int, said: str) -> None:
     assert drift.count(steps) == said
 
 
-def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+def test_paint_is_deterministic(tmp_path: Path) -> None:
     assert svg(drift.paint(rows()), tmp_path) == svg(drift.paint(rows()), tmp_path)
 
 
-def test_other_rows_are_refused() -> None:
+def test_paint_refuses_other_rows() -> None:
     with pytest.raises(InvalidInput, match="rows of kind 'summary'"):
         drift.paint([{"kind": "window"}])

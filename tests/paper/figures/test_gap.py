@@ -1,4 +1,4 @@
-"""The gap figure shows means over seeds and their range; an exact zero stands on its shelf and nowhere else."""
+"""The gap figure shows means over seeds and their range; an exact zero has a level of its own."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def rows(nfsm: float = 0.0) -> list[dict]:
     return made
 
 
-def test_lines_are_means_over_seeds() -> None:
+def test_paint_lines_are_means_over_seeds() -> None:
     over_time, _ = gap.paint(rows()).axes
     steps, means = data(lines(over_time, "AUSSM, fp16")[0])
     assert steps == [1, 10, 100]
     assert means == pytest.approx([2e-6, 2e-5, 2e-4])
 
 
-def test_the_band_is_the_range_of_the_seeds() -> None:
+def test_paint_band_is_the_range_of_the_seeds() -> None:
     over_time, _ = gap.paint(rows()).axes
     (band,) = over_time.collections
     corners = band.get_paths()[0].vertices
@@ -37,7 +37,7 @@ def test_the_band_is_the_range_of_the_seeds() -> None:
     assert (at_ten.min(), at_ten.max()) == pytest.approx((1e-5, 3e-5))
 
 
-def test_zero_is_on_a_shelf_below_everything_and_is_called_zero() -> None:
+def test_paint_draws_zero_below_everything_and_labels_it() -> None:
     figure = gap.paint(rows())
     over_time, over_all = figure.axes
     _, heights = data(lines(over_time, "NFSM, fp16")[0])
@@ -48,14 +48,14 @@ def test_zero_is_on_a_shelf_below_everything_and_is_called_zero() -> None:
     assert "exactly 0" in words(figure)
 
 
-def test_a_small_gap_is_no_zero() -> None:
+def test_paint_does_not_draw_a_small_gap_as_zero() -> None:
     over_time, _ = gap.paint(rows(nfsm=1e-12)).axes
     _, heights = data(lines(over_time, "NFSM, fp16")[0])
     assert heights == pytest.approx([2e-12, 2e-11, 2e-10])
     assert heights[0] > over_time.get_yticks()[0]
 
 
-def test_boxes_span_quartiles_and_whiskers_extremes() -> None:
+def test_paint_boxes_span_quartiles_and_whiskers_extremes() -> None:
     _, over_all = gap.paint(rows()).axes
     (box,) = (patch for patch in over_all.patches if patch.get_width() == pytest.approx(0.62))
     assert (box.get_y(), box.get_y() + box.get_height()) == pytest.approx((2e-6, 4e-6))
@@ -63,6 +63,6 @@ def test_boxes_span_quartiles_and_whiskers_extremes() -> None:
     assert whisker[:, 1].tolist() == pytest.approx([1e-6, 5e-6])
 
 
-def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+def test_paint_is_deterministic(tmp_path: Path) -> None:
     assert svg(gap.paint(rows()), tmp_path) == svg(gap.paint(rows()), tmp_path)
     assert nothing_sticks_out(gap.paint(rows()))

@@ -26,7 +26,7 @@ def rows() -> list[dict]:
     ]  # fmt: skip
 
 
-def test_points_are_where_the_rows_put_them() -> None:
+def test_paint_points_are_those_of_the_rows() -> None:
     figure = geometry.paint(rows())
     first = figure.axes[0]
     assert data(lines(first, "0")[0]) == ([0, 0], [0, 0])
@@ -34,20 +34,20 @@ def test_points_are_where_the_rows_put_them() -> None:
     assert lines(first, "1")[0].get_markerfacecolor() == style.STATES[1]
 
 
-def test_wrong_answers_have_a_red_rim_and_right_ones_none() -> None:
+def test_paint_rims_only_wrong_points() -> None:
     late = geometry.paint(rows()).axes[3]
     wrong = [line for line in late.get_lines() if line.get_markeredgecolor() == style.ALARM and len(line.get_xdata())]
     assert [data(line) for line in wrong] == [([0.1], [0.1])]
     assert "1 of 2 right" in [text.get_text() for text in late.texts]
 
 
-def test_the_ground_is_what_the_read_out_says() -> None:
+def test_paint_background_is_the_predicted_label() -> None:
     (ground,) = geometry.paint(rows()).axes[0].get_images()
     assert np.array_equal(ground.get_array(), [[0, 0, 1], [0, 1, 1], [2, 2, 2]])
     assert ground.get_extent() == [-1, 1, -1, 1]
 
 
-def test_rows_of_panels_are_models_and_columns_are_windows() -> None:
+def test_paint_rows_of_panels_are_models_and_columns_are_windows() -> None:
     figure = geometry.paint(rows())
     said = words(figure)
     assert "NFSM, 1 layer\ncertified\nnever wrong in 1,050" in said
@@ -56,11 +56,11 @@ def test_rows_of_panels_are_models_and_columns_are_windows() -> None:
     assert nothing_sticks_out(figure)
 
 
-def test_a_window_that_is_missing_leaves_its_panel_empty() -> None:
+def test_paint_leaves_the_panel_of_a_missing_window_empty() -> None:
     empty = geometry.paint(rows()).axes[1]
     assert not empty.axison
     assert not empty.get_lines()
 
 
-def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+def test_paint_is_deterministic(tmp_path: Path) -> None:
     assert svg(geometry.paint(rows()), tmp_path) == svg(geometry.paint(rows()), tmp_path)

@@ -23,7 +23,7 @@ def rows() -> list[dict]:
     return made
 
 
-def test_panels_hold_their_rows_in_order() -> None:
+def test_paint_panels_hold_their_rows_in_order() -> None:
     by_length, by_size, by_memory = walltime.paint(rows()).axes
     assert data(lines(by_length, "NFSM, scan")[0]) == ([64, 256, 4096], [1e-5 * L for L in (64, 256, 4096)])
     assert data(lines(by_length, "NFSM, loop")[0]) == ([64, 256, 4096], [1e-4 * L for L in (64, 256, 4096)])
@@ -32,7 +32,7 @@ def test_panels_hold_their_rows_in_order() -> None:
     assert not lines(by_size, "NFSM, loop")
 
 
-def test_loops_are_dotted_and_chunks_circled() -> None:
+def test_paint_loops_are_dotted_and_chunks_circled() -> None:
     figure = walltime.paint(rows())
     by_length = figure.axes[0]
     assert lines(by_length, "NFSM, scan")[0].get_linestyle() == "-"
@@ -42,15 +42,15 @@ def test_loops_are_dotted_and_chunks_circled() -> None:
     assert "in chunks" in words(figure)
 
 
-def test_without_chunks_nothing_speaks_of_them() -> None:
+def test_paint_without_chunks_omits_their_key() -> None:
     assert "in chunks" not in words(walltime.paint([{**row, "chunked": False} for row in rows()]))
 
 
-def test_titles_say_what_is_fixed() -> None:
+def test_paint_titles_name_what_is_fixed() -> None:
     titles = [axes.get_title(loc="left") for axes in walltime.paint(rows()).axes]
     assert titles == ["time, d = 16", "time of the scan, L = 256", "memory of the scan, d = 16"]
 
 
-def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+def test_paint_is_deterministic(tmp_path: Path) -> None:
     assert svg(walltime.paint(rows()), tmp_path) == svg(walltime.paint(rows()), tmp_path)
     assert nothing_sticks_out(walltime.paint(rows()))

@@ -72,7 +72,7 @@ class Bounds:
         A, asked = len(extracted.symbols), None
         if verdict.question is not None and answers is not None:
             at, _, asking = verdict.matching.T
-            counts = (verdict.question.asked[:, asking] >= 0) & (extracted.tables[:, at] >= 0)
+            counts = (verdict.question.queries[:, asking] >= 0) & (extracted.tables[:, at] >= 0)
             asked = _by_symbol(answers, np.where(counts, extracted.readout_ids[:, at], -1), largest=largest)
         layers = zip(extracted.layers, columns, strict=True)
         return cls(

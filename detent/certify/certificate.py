@@ -198,7 +198,7 @@ def _grammar(grammar: Moore) -> dict[str, Any]:
 def _question(question: QuestionMachine) -> dict[str, Any]:
     return {
         "answers": list(question.answers), "start": question.start, "tables": question.tables.tolist(),
-        "asked": question.asked.tolist(), "right": question.correct.tolist(),
+        "asked": question.queries.tolist(), "right": question.correct.tolist(),
     }  # fmt: skip
 
 
@@ -226,7 +226,7 @@ def _by_step(values: Any, steps: Any) -> list[list[int]]:
 def _replies(extracted: Extracted, verdict: Verdict, question: QuestionMachine) -> list[list[int]]:
     """For every row of the matching the answers where one is asked for."""
     at, _, asking = verdict.matching.T
-    asked = (question.asked[:, asking] >= 0) & (extracted.tables[:, at] >= 0)
+    asked = (question.queries[:, asking] >= 0) & (extracted.tables[:, at] >= 0)
     return _by_step(extracted.answers[:, at].T, asked.T)
 
 

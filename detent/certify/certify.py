@@ -222,10 +222,10 @@ class _ProductWalk:
         wrong = label != wanted
         answer = correct = None
         if self.machine.answers is not None:
-            asked = self.question.asked[after.symbol, before.asking]
+            queries = self.question.queries[after.symbol, before.asking]
             answer = self.machine.answers[after.symbol, before.at]
-            correct = self.question.correct[after.state, asked]
-            wrong |= (asked >= 0) & (answer != correct)
+            correct = self.question.correct[after.state, queries]
+            wrong |= (queries >= 0) & (answer != correct)
         if not wrong.any():
             return None
         i = int(wrong.argmax())

@@ -1,6 +1,6 @@
 """The machine that an extracted one is compared with: a target, the correct label at every step, and what is asked.
 
-    A  symbols     n  states of the target     z  states of the question     i  things that can be asked
+    A  symbols     n  states of the target     z  states of the question     i  queries
 
 Symbols and labels are matched by name, or by number where the machine has no names.
 """
@@ -61,7 +61,7 @@ class Target:
 class QuestionMachine:
     """Where an answer is asked for, what is asked, and which answer is correct.
 
-    A small machine reads the same symbols as the target; reading symbol a in its state z, it asks for asked[a, z].
+    A small machine reads the same symbols as the target; reading symbol a in its state z, it asks for queries[a, z].
     """
 
     answers: tuple[str, ...]
@@ -69,7 +69,7 @@ class QuestionMachine:
     start: int
     tables: Ints
     """A z"""
-    asked: Ints
+    queries: Ints
     """A z: what is asked, -1 for nothing."""
     correct: Ints
     """n i: the correct answer to what is asked, for the state of the target after the step."""
@@ -85,19 +85,20 @@ class QuestionMachine:
         verdicts = np.array(grammar.outputs)[grammar.readout]
         first, place = np.nonzero((verdicts != REFUSED)[None, :] & (verdicts != REFUSED)[grammar.tables])
         then = grammar.tables[first, place]
-        asked = np.full((grammar.n_symbols, grammar.n_symbols + 1), -1)
+        queries = np.full((grammar.n_symbols, grammar.n_symbols + 1), -1)
         for last in range(grammar.n_symbols):
             ends = np.unique(first[verdicts[grammar.tables[last, then]] == "complete"])
             if len(ends):
-                asked[last, ends + 1] = question.query(np.stack([ends, np.full_like(ends, last)], axis=1))
-        if asked.max() < 0:
+                queries[last, ends + 1] = question.query(np.stack([ends, np.full_like(ends, last)], axis=1))
+        if queries.max() < 0:
             raise InvalidMachine("no word of this grammar is complete, so nothing is ever asked.")
-        kinds, kind = np.unique(asked, axis=1, return_inverse=True)
-        items, states = np.arange(asked.max() + 1), np.arange(target.n_states)
+        kinds, kind = np.unique(queries, axis=1, return_inverse=True)
+        items, states = np.arange(queries.max() + 1), np.arange(target.n_states)
         correct = np.stack([question.answer(np.full_like(states, item), states) for item in items], axis=1)
         return cls(
             answers=tuple(answers or map(str, range(question.n_answers))), start=int(kind.ravel()[0]),
-            tables=np.broadcast_to(kind.ravel()[1:, None], kinds.shape), asked=kinds, correct=correct.astype(np.int64),
+            tables=np.broadcast_to(kind.ravel()[1:, None], kinds.shape), queries=kinds,
+            correct=correct.astype(np.int64),
         )  # fmt: skip
 
     @classmethod
@@ -105,17 +106,17 @@ class QuestionMachine:
         """The question of a task that asks nothing."""
         A, n = target.tables.shape
         zeros = np.zeros((A, 1), np.int64)
-        return cls(answers=(), start=0, tables=zeros, asked=zeros - 1, correct=np.zeros((n, 1), np.int64))
+        return cls(answers=(), start=0, tables=zeros, queries=zeros - 1, correct=np.zeros((n, 1), np.int64))
 
     def checked(self, target: Target) -> QuestionMachine:
         """The same, if it fits the target."""
         A, z = self.tables.shape
-        if len(target.symbols) != A or self.asked.shape != (A, z) or self.correct.shape[0] != len(target.states):
+        if len(target.symbols) != A or self.queries.shape != (A, z) or self.correct.shape[0] != len(target.states):
             raise InvalidInput(
                 f"wanted a question for {len(target.symbols)} symbols and {len(target.states)} states; "
-                f"got tables of shape {self.tables.shape}, asked {self.asked.shape}, correct {self.correct.shape}."
+                f"got tables of shape {self.tables.shape}, queries {self.queries.shape}, correct {self.correct.shape}."
             )
-        if self.asked.max() >= self.correct.shape[1] or not 0 <= self.tables.min() <= self.tables.max() < z:
+        if self.queries.max() >= self.correct.shape[1] or not 0 <= self.tables.min() <= self.tables.max() < z:
             raise InvalidInput("the question asks for something, or moves to a state, that it does not have.")
         return replace(self, tables=self.tables.astype(np.int64))
 

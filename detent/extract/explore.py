@@ -170,7 +170,7 @@ def explore(
     network: Network, grammar_tables: Ints, permitted: Bools, grammar_start: int, budget: Budget,
     progress: Progress | None = None,
 ) -> Explored:  # fmt: skip
-    """Follow every permitted word; `permitted` (A g) says which transitions of the grammar's tables (A g) are."""
+    """Follow every permitted word; `permitted` (A g) marks the permitted transitions of the grammar's tables (A g)."""
     budget = budget.restarted()
     layers = [ExploredLayer(network, layer) for layer in range(len(network.heads))]
     configurations, readouts = _initial(network, grammar_start), RowNumbering(1 + len(network.heads[-1]))

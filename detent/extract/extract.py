@@ -29,8 +29,8 @@ def extract(
     - `symbols`, `labels`, `answers`: names, in the order of their numbers; '0', '1', ... by default. If there are fewer
       symbols than the model has tokens, the remaining tokens are never read.
     - `grammar`: a machine over the same symbols that outputs 'refused' once a word is not permitted.
-    - `format`: the format in which logits and margins are computed, 'float64' or 'float32'. Margins and rounding errors
-      tell what holds in other formats, see `rounding_errors`.
+    - `format`: the format in which logits and margins are computed, 'float64' or 'float32'. For other formats see
+      `rounding_errors`.
     - `progress`: called with the number of configurations reached, and of those not yet expanded.
     """
     names = _names("symbols", symbols or (grammar.symbols if grammar is not None else None), model.vocabulary)

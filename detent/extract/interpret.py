@@ -284,8 +284,8 @@ def meanings(extracted: Extracted, registers: Registers) -> list[Meaning | None]
     all_meanings = []
     for column in range(len(extracted.start)):
         index = extracted.configurations[after, column].astype(np.int64)
-        found = (_meaning(index, name, values) for name, values in candidates)
-        all_meanings.append(next(filter(None, found), None) or _symbol_before(index, previous, extracted.symbols))
+        by_register = (_meaning(index, name, values) for name, values in candidates)
+        all_meanings.append(next(filter(None, by_register), None) or _symbol_before(index, previous, extracted.symbols))
     return all_meanings
 
 

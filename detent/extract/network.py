@@ -154,11 +154,14 @@ class EvaluatedNetwork:
 
     @torch.no_grad()
     def read_out(self, inputs: Ints) -> Iterator[tuple[ArgmaxMargins, ArgmaxMargins | None]]:
-        reply = self.model.answer_head
+        answer_head = self.model.answer_head
         for some in _batches(inputs, self.model.labels):
-            seen = self.model.decode(self.residual_above(len(self.blocks) - 1, some))
-            said = ArgmaxMargins.of(self.model.readout(seen).numpy(), "the logits of the labels")
-            yield said, None if reply is None else ArgmaxMargins.of(reply(seen).numpy(), "the logits of the answers")
+            decoded = self.model.decode(self.residual_above(len(self.blocks) - 1, some))
+            labels = ArgmaxMargins.of(self.model.readout(decoded).numpy(), "the logits of the labels")
+            answers = None
+            if answer_head is not None:
+                answers = ArgmaxMargins.of(answer_head(decoded).numpy(), "the logits of the answers")
+            yield labels, answers
 
     def residual_above(self, layer: int, inputs: Ints) -> Tensor:
         """The residual stream above a layer (R m) after the step that leads to these indices."""

@@ -27,7 +27,7 @@ def test_question_machine_asks_at_the_end_of_a_story() -> None:
     for word, state, item, answer in zip(batch.inputs, batch.states[:, -1], batch.queries, batch.answers, strict=True):
         z, found = asked.start, []
         for symbol in word.tolist():
-            found.append(int(asked.asked[symbol, z]))
+            found.append(int(asked.queries[symbol, z]))
             z = int(asked.tables[symbol, z])
         assert found == [-1] * 39 + [item]
         assert asked.correct[state, item] == answer
@@ -78,7 +78,7 @@ def test_question_machine_that_does_not_fit_is_refused() -> None:
     story_found, _ = story()
     with pytest.raises(InvalidInput, match="wanted a question for 11 symbols and 12 states; got tables of shape"):
         certify(story_found, task("TSO2").machine, question=question(3))
-    crooked = replace(question(2), asked=np.full((11, 3), 5))
+    crooked = replace(question(2), queries=np.full((11, 3), 5))
     with pytest.raises(InvalidInput, match="the question asks for something, or moves to a state, that it does not"):
         certify(story_found, task("TSO2").machine, question=crooked)
     endless = Moore(symbols=("a",), tables=[[0]], outputs=("begun",), readout=[0])

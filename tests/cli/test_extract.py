@@ -17,7 +17,7 @@ Captured = pytest.CaptureFixture[str]
 def test_extract_writes_a_machine_that_every_verb_reads(trained: Path, tmp_path: Path, capsys: Captured) -> None:
     """Heads and all that `detent train` wrote; compared with the group's own multiplication, not with our tables."""
     assert command(["certify", str(trained / "machine.json"), "--against", "S3"]) == 0
-    assert "each of 6 states of the target has one of them" in capsys.readouterr().out
+    assert "each of 6 target states has one configuration" in capsys.readouterr().out
     assert command(["figure", "machine", str(trained / "machine.json"), "-o", str(tmp_path / "s3.dot")]) == 0
     assert command(["extract", str(trained), "-o", str(tmp_path / "s3.detent")]) == 0
     assert "6 states, written to " in capsys.readouterr().out

@@ -118,7 +118,7 @@ def test_page_of_does_not_draw_a_large_machine(tmp_path: Path) -> None:
 def test_page_of_a_run_without_a_certificate_says_what_is_wrong(s3: Path, tmp_path: Path) -> None:
     folder = copied(s3, tmp_path)
     (folder / "certificate.json").unlink()
-    assert "No certificate. Certified on every word" in Outline(page_of(folder)).text
+    assert "No certificate. Certified: the output after every word" in Outline(page_of(folder)).text
     machine = Machine.of(Mealy(
         symbols=("(0 1)", "(1 2)"), tables=[[0], [0]], states=("only",), outputs=("e", "(0 1)", "(1 2)"),
         readout=[[1], [2]],

@@ -51,7 +51,7 @@ def narrow() -> DTypeLike:
     """float32, where products of it are allowed no less, and else float64."""
     try:
         return np.float32 if torch.get_float32_matmul_precision() == "highest" else np.float64
-    except RuntimeError:  # said in two ways that differ
+    except RuntimeError:  # it was set by two interfaces of torch that disagree
         return np.float64
 
 

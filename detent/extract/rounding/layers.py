@@ -27,7 +27,7 @@ from detent.formats import Format
 Entries = tuple[Floats, Floats]
 """Midpoints, and how far a computed number may be from each."""
 SQUARINGS = 9
-"""Enough that the norm of a matrix of 128 rows is found to half a percent."""
+"""Enough that the norm of a matrix of 128 rows is bounded to half a percent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +67,10 @@ class Affine:
         `stores` counts roundings of the result: of the product, and of its sum with the bias.
         """
         n, off = self.weight.shape[1], self.rows * x.rad[:, None]
-        reach = above(product(np.abs(x.mid), self.absolute.T) + off + np.abs(self.bias), n)
-        partial = above(reach + np.abs(y) + off, n) / 2.0
-        errors = of_sum(n + 1, partial, reach, arithmetic) + of_sum(n + 1, partial, reach, OURS)
-        errors = errors + overflow(reach + errors, arithmetic.inner)
+        magnitude = above(product(np.abs(x.mid), self.absolute.T) + off + np.abs(self.bias), n)
+        partial = above(magnitude + np.abs(y) + off, n) / 2.0
+        errors = of_sum(n + 1, partial, magnitude, arithmetic) + of_sum(n + 1, partial, magnitude, OURS)
+        errors = errors + overflow(magnitude + errors, arithmetic.inner)
         for _ in range(stores):
             errors = errors + stored(np.abs(y) + np.abs(self.bias) + off + errors, arithmetic)
         return above(errors)
@@ -113,15 +113,15 @@ def _known(y: Floats, errors: Floats) -> Entries:
     return np.where(np.isfinite(y), y, 0.0), np.where(np.isfinite(y), errors, np.inf)
 
 
-def of_sum(terms: int, partial: Floats, reach: Floats, arithmetic: Arithmetic) -> Floats:
-    """The error of adding up products, `reach` in absolute values, in any order; no partial sum exceeds `partial`.
+def of_sum(terms: int, partial: Floats, magnitude: Floats, arithmetic: Arithmetic) -> Floats:
+    """The error of adding up products, `magnitude` in absolute values, in any order; no partial sum exceeds `partial`.
 
     Errors of a sum add up: one for every product, of its size, and one for every addition, of the size of a partial sum
     and the errors before it. One more of each, for a bias that is added to a product that was stored.
     """
     once = arithmetic.gamma(1)
-    additions = terms * once * (partial + arithmetic.gamma(terms + 1) * reach)
-    return additions + 2.0 * once * reach + 2.0 * terms * arithmetic.inner.tiny
+    additions = terms * once * (partial + arithmetic.gamma(terms + 1) * magnitude)
+    return additions + 2.0 * once * magnitude + 2.0 * terms * arithmetic.inner.tiny
 
 
 def stored(sizes: Floats, arithmetic: Arithmetic) -> Floats:
@@ -137,9 +137,9 @@ def overflow(sizes: Floats, format: Format) -> Floats:
 def add(x: Ball, y: Ball, arithmetic: Arithmetic) -> Ball:
     """x + y."""
     z, m = x.mid + y.mid, x.mid.shape[1]
-    reach = above(length(z) + x.rad + y.rad)
-    rounding = (arithmetic.gamma(1) + OURS.gamma(1)) * reach + m * arithmetic.inner.tiny
-    rounding = rounding + stored(reach + rounding, arithmetic) + m * arithmetic.tiny
+    magnitude = above(length(z) + x.rad + y.rad)
+    rounding = (arithmetic.gamma(1) + OURS.gamma(1)) * magnitude + m * arithmetic.inner.tiny
+    rounding = rounding + stored(magnitude + rounding, arithmetic) + m * arithmetic.tiny
     return Ball.around(z, x.rad + y.rad + rounding)
 
 
@@ -175,8 +175,8 @@ class Norm:
         error = self._error(x.size, least, above(np.full(len(x), self.largest * np.sqrt(m))), OURS)
         scaled = above(length(f * self.gain) + self.largest * moved + error)  # of g f, for x in the ball
         error = error + self._error(x.size, least, scaled, arithmetic)
-        reach = above(length(y) + self.largest * moved + error)
-        error = error + stored(reach, arithmetic) + m * arithmetic.tiny
+        magnitude = above(length(y) + self.largest * moved + error)
+        error = error + stored(magnitude, arithmetic) + m * arithmetic.tiny
         return Ball.around(y, self.largest * moved + error)
 
     def _error(self, size: Floats, least: Floats, scaled: Floats, arithmetic: Arithmetic) -> Floats:
@@ -209,7 +209,7 @@ class Silu:
     steep: Floats
     """No smaller than |slope|, and summed without cancellation: our own slope is off by a few roundings of this."""
     steepest: Floats
-    """No smaller than |s'| anywhere within reach."""
+    """No smaller than |s'| anywhere in that range."""
     moved: Floats
     """No smaller than the change of s."""
 
@@ -224,12 +224,12 @@ class Silu:
         return cls(mid * open_, slope, steep, steepest, above(steepest * moved))
 
     def errors(self, sizes: Floats, arithmetic: Arithmetic) -> Floats:
-        """Of computing and storing s, for arguments of these sizes within the reach given above; our own included."""
+        """Of computing and storing s, for arguments of these sizes in the range given above; our own included."""
         inner = arithmetic.inner
-        reach = above(np.abs(self.value) * (1.0 + OURS.silu) + self.moved)
+        magnitude = above(np.abs(self.value) * (1.0 + OURS.silu) + self.moved)
         # an exponential that overflows makes the result 0, and then it was no larger than the second term
-        errors = (arithmetic.silu + OURS.silu) * reach + sizes / inner.largest + 2.0 * (1.0 + sizes) * inner.tiny
-        return above(errors + stored(reach + errors, arithmetic) + overflow(sizes, inner))
+        errors = (arithmetic.silu + OURS.silu) * magnitude + sizes / inner.largest + 2.0 * (1.0 + sizes) * inner.tiny
+        return above(errors + stored(magnitude + errors, arithmetic) + overflow(sizes, inner))
 
 
 def silu(x: Ball, off: Floats, arithmetic: Arithmetic) -> Ball:
@@ -261,9 +261,9 @@ class _Change:
 def _errors(s: Silu, g: _Change, u: _Change, arithmetic: Arithmetic) -> Floats:
     """R h: how far s(g) u as computed may be from its linear change, entry by entry, second order left out."""
     of_silu = s.errors(above(np.abs(g.mid) + g.off), arithmetic)
-    reach = above((np.abs(s.value) + s.moved + of_silu) * (np.abs(u.mid) + u.off))
-    rounding = (arithmetic.gamma(1) + OURS.gamma(1)) * reach + arithmetic.inner.tiny
-    rounding = rounding + stored(reach + rounding, arithmetic)
+    magnitude = above((np.abs(s.value) + s.moved + of_silu) * (np.abs(u.mid) + u.off))
+    rounding = (arithmetic.gamma(1) + OURS.gamma(1)) * magnitude + arithmetic.inner.tiny
+    rounding = rounding + stored(magnitude + rounding, arithmetic)
     linear = np.abs(s.value) * u.error + s.steep * np.abs(u.mid) * g.error
     # our own value and slope are not the real ones
     ours = OURS.silu * 4.0 * (np.abs(s.value) * u.off + s.steep * np.abs(u.mid) * g.off)

@@ -120,15 +120,15 @@ class LayerStages:
         if self.taps is None:
             return window[-1]
         taps, bias = self.taps
-        y, reach = np.tile(bias, (len(window[0]), 1)), np.tile(np.abs(bias), (len(window[0]), 1))
+        y, magnitude = np.tile(bias, (len(window[0]), 1)), np.tile(np.abs(bias), (len(window[0]), 1))
         off, rad = np.zeros_like(y), np.zeros(len(y))
         for x, w in zip(window, taps, strict=True):
-            y, reach = y + x.mid * w, reach + np.abs(w) * (np.abs(x.mid) + x.rad[:, None])
+            y, magnitude = y + x.mid * w, magnitude + np.abs(w) * (np.abs(x.mid) + x.rad[:, None])
             off, rad = off + np.abs(w) * x.rad[:, None], rad + np.abs(w).max() * x.rad
-        errors = OURS.gamma(len(window) + 1) * reach
+        errors = OURS.gamma(len(window) + 1) * magnitude
         for _ in range(len(window) + 1):  # every product and every sum is an operation of its own
-            errors = errors + self.arithmetic.gamma(1) * (reach + errors) + self.arithmetic.inner.tiny
-            errors = errors + stored(reach + errors, self.arithmetic)
+            errors = errors + self.arithmetic.gamma(1) * (magnitude + errors) + self.arithmetic.inner.tiny
+            errors = errors + stored(magnitude + errors, self.arithmetic)
         return silu(Ball.around(y, rad + length(above(errors))), above(off + errors), self.arithmetic)
 
     @unbounded_is_infinite

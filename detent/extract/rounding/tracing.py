@@ -123,13 +123,13 @@ class _ReadOut:
     @unbounded_is_infinite
     def decided(self) -> BoundedArgmax:
         """By the errors of the logits, and where these do not decide, by the shares of leads that may be lost."""
-        found = BoundedArgmax.of(self.logits())
-        left = np.flatnonzero(~found.proved & np.isfinite(found.margins) & np.isfinite(self.z.rad))
+        decided = BoundedArgmax.of(self.logits())
+        left = np.flatnonzero(~decided.proved & np.isfinite(decided.margins) & np.isfinite(self.z.rad))
         if len(left):
-            x, z, best = self.x[left], self.z[left], found.best[left]
+            x, z, best = self.x[left], self.z[left], decided.best[left]
             share = at_risk(self.real, x, self.computed, z, self.arithmetic, best).max(-1)
-            found.errors[left] = np.minimum(found.errors[left], above(0.5 * found.margins[left] * share))
-        return found
+            decided.errors[left] = np.minimum(decided.errors[left], above(0.5 * decided.margins[left] * share))
+        return decided
 
 
 class Traced:
@@ -176,8 +176,8 @@ class Traced:
             return [read.decided() for read in self._read(some)]
 
         n = len(self.real.stages.readout.bias)
-        said, *answered = zip(*map_batches(decide, inputs, max(n, self.real.jacobian)), strict=True)
-        return BoundedArgmax.joined(said), BoundedArgmax.joined(answered[0]) if answered else None
+        labels, *answers = zip(*map_batches(decide, inputs, max(n, self.real.jacobian)), strict=True)
+        return BoundedArgmax.joined(labels), BoundedArgmax.joined(answers[0]) if answers else None
 
     def _read(self, inputs: Ints) -> list[_ReadOut]:
         """Of labels, and of answers if there are any."""

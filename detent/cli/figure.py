@@ -99,10 +99,10 @@ def _target_of(folder: Path) -> str | None:
 
 def _side_by_side(first: tuple[str, Any], second: tuple[str, Any], output: Path) -> list[str]:
     from detent.automata.draw.save import save
-    from detent.report.figures.machine import compared, paint
+    from detent.report.figures.machine import compare, paint
 
     save(paint(first[1], second[1], (first[0], second[0])), output)
-    return [compared(first[1], second[1])[1]]
+    return [compare(first[1], second[1])[1]]
 
 
 @app.command("tables")

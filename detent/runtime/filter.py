@@ -77,7 +77,7 @@ class Filter:
         if self.last and not self.each_line and self.form == "json":
             said = None if self._latest is None else self._quoted[self._latest]
             state = json.dumps(self.machine.states[self.state]).encode()
-            return b'{"symbols": %d, "state": %b, "said": %b}\n' % (self.symbols_read, state, said or b"null")
+            return b'{"symbols": %d, "state": %b, "output": %b}\n' % (self.symbols_read, state, said or b"null")
         if self.last and (not self.each_line or self.reader.in_line):
             text += self._written([] if self._latest is None else [self._latest])
         return text + self._line_end()
@@ -143,7 +143,7 @@ class Filter:
             return b""
         before = between if self._begun else b""
         if self.form == "json" and not self._begun:
-            before = b'{"line": %d, "said": [' % self._line
+            before = b'{"line": %d, "outputs": [' % self._line
         self._begun = True
         return before + text
 

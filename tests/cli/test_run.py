@@ -45,8 +45,8 @@ def filtered(arguments: list[str | Path], text: str | bytes) -> tuple[int, str, 
         (["-l", "-f", "--states"], "red\ngreen\n"),
         (["--at", "go"], "walk\nwalk\n"),
         (["--strategy", "numpy"], "walk wait\nwalk\n"),
-        (["--json"], '{"line": 1, "said": ["walk", "wait"]}\n{"line": 2, "said": ["walk"]}\n'),
-        (["--json", "--final"], '{"symbols": 3, "state": "green", "said": "walk"}\n'),
+        (["--json"], '{"line": 1, "outputs": ["walk", "wait"]}\n{"line": 2, "outputs": ["walk"]}\n'),
+        (["--json", "--final"], '{"symbols": 3, "state": "green", "output": "walk"}\n'),
     ],
 )
 def test_run_prints(options: list[str], output: str, light: Path, tmp_path: Path) -> None:

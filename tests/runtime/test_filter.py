@@ -45,15 +45,15 @@ CASES = [
     (LIGHT, {"at": ("stop",)}, "go stop go\ngo\nstop", "wait\nwait\n"),
     (LIGHT, {"at": ("stop",), "last": True}, "go go", ""),
     (LIGHT, {"form": "json"}, "go stop\n\ngo",
-     '{"line": 1, "said": ["walk", "wait"]}\n{"line": 3, "said": ["walk"]}\n'),
-    (LIGHT, {"form": "json", "last": True}, "go\nstop", '{"symbols": 2, "state": "red", "said": "wait"}\n'),
+     '{"line": 1, "outputs": ["walk", "wait"]}\n{"line": 3, "outputs": ["walk"]}\n'),
+    (LIGHT, {"form": "json", "last": True}, "go\nstop", '{"symbols": 2, "state": "red", "output": "wait"}\n'),
     (LIGHT, {"form": "json", "last": True, "each_line": True}, "go\nstop",
-     '{"line": 1, "said": ["walk"]}\n{"line": 2, "said": ["wait"]}\n'),
+     '{"line": 1, "outputs": ["walk"]}\n{"line": 2, "outputs": ["wait"]}\n'),
     (LIGHT, {"unknown": "skip"}, "go fly stop", "walk wait\n"),
     (answering(), {}, "ben ? ann\n? ann ben\n\n", "ben!\nann!\n"),
     (answering(), {"each_line": True}, "ben ?\n? ?\nben", "ben!\nann! ann!\n"),
     (answering(), {"each_line": True, "last": True}, "ben ?\n? ? ben\nben", "ben!\nann!\n"),
-    (answering(), {"form": "json", "last": True}, "ben", '{"symbols": 1, "state": "1", "said": null}\n'),
+    (answering(), {"form": "json", "last": True}, "ben", '{"symbols": 1, "state": "1", "output": null}\n'),
     (Machine.of(tomita(1)), {"each_line": True, "last": True}, "11\n\n101\n", "accept\naccept\nreject\n"),
 ]  # fmt: skip
 
@@ -71,7 +71,7 @@ def test_single_letters_need_no_blanks() -> None:
         Mealy(symbols=("0", "1"), tables=np.array([[0, 1], [1, 0]]), outputs=("0", "1"), readout=[[0, 1], [1, 0]])
     )  # fmt: skip
     assert filtered(bits, "0110 1\n1") == "01001\n0\n"
-    assert [json.loads(line)["said"] for line in filtered(bits, "01\n1", form="json").splitlines()] == [
+    assert [json.loads(line)["outputs"] for line in filtered(bits, "01\n1", form="json").splitlines()] == [
         ["0", "1"],
         ["0"],
     ]

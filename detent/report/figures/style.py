@@ -1,7 +1,7 @@
-"""What all figures share: sizes for print columns, type, colours that can be told apart without colour.
+"""The style of all figures: sizes for print, fonts, colors that remain distinct in grayscale.
 
-Models and states differ in lightness as well as in hue, and in line or marker besides, so that they survive grey
-printers and colour-blind eyes; `tests/figures/test_style.py` measures it.
+Models and states differ in lightness as well as in hue, and in line or marker besides, for grayscale printers and
+color-blind readers; `tests/report/figures/test_style.py` measures it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from detent.errors import InvalidInput
 from detent.records import Row
 
 COLUMN, PAGE = 3.4, 7.0
-"""Inches: the width of one column of print, and of a page."""
+"""Inches: the width of a column, and of a page."""
 INK, GREY, PALE, ALARM = "#222222", "#6B6B6B", "#D5D5D5", "#C1121F"
 
 MODELS: dict[str, tuple[str, str, str, Any]] = {
@@ -25,11 +25,11 @@ MODELS: dict[str, tuple[str, str, str, Any]] = {
     "bmru": ("BMRU", "#7B4B94", "v", (0, (3, 1, 1, 1, 1, 1))),
     "cmru": ("CMRU", "#A7A7A7", "P", (0, (8, 2))),
 }
-"""Of every model: its name, colour, marker and line."""
+"""By cell: name, color, marker and line."""
 STATES = ("#1F2A6B", "#E9C46A", "#C2410C", "#5FB7A8", "#7B4B94", "#A3B18A", "#4A4A4A", "#E4A6B7")
 STATE_MARKERS = "osD^vPX*"
 SHADES = ("#00224E", "#35456C", "#666970", "#948E77", "#C8B866", "#E8CF3F")
-"""From dark to light, for things that have an order."""
+"""From dark to light, for ordered values."""
 
 RC: Any = {
     "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 8.0, "axes.titlesize": 8.5,
@@ -42,25 +42,25 @@ RC: Any = {
     "axes.unicode_minus": True, "mathtext.fontset": "dejavusans", "figure.dpi": 100.0,
 }  # fmt: skip
 
-Given = ParamSpec("Given")
-Made = TypeVar("Made")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
-def styled(paint: Callable[Given, Made]) -> Callable[Given, Made]:
-    """Paint with these settings, whatever matplotlib is set to elsewhere, and leave those as they were."""
+def styled(paint: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Paint with these settings of matplotlib, and restore its own afterwards."""
 
     @wraps(paint)
-    def inside(*given: Given.args, **named: Given.kwargs) -> Made:
+    def inside(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         from matplotlib import rc_context
 
         with rc_context(RC):
-            return paint(*given, **named)
+            return paint(*args, **kwargs)
 
     return inside
 
 
 def sheet(width: float, height: float) -> Any:
-    """An empty figure of so many inches, that no window knows of; its panels make room for each other's labels."""
+    """An empty figure of this size in inches, without a window, with constrained layout."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained")
@@ -72,25 +72,25 @@ def model_key(name: str) -> str:
 
 
 def model_style(name: str) -> tuple[str, str, str, Any]:
-    """(name, colour, marker, line) of a model, of a grey one if it is not among those known."""
+    """(name, color, marker, line) of a model; grey for an unknown one."""
     return MODELS.get(model_key(name), (name, GREY, "x", "-"))
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Each name once, models that are known first and in their order."""
+    """Each name once, in the order of MODELS, unknown ones last."""
     known = list(MODELS)
     return sorted(
         dict.fromkeys(names), key=lambda name: known.index(model_key(name)) if model_key(name) in known else len(known)
     )
 
 
-def of_kind(rows: Sequence[Row], kind: str, *wanted: str) -> list[Row]:
-    """The rows of this kind, which have to be there and to have these entries."""
-    found = [row for row in rows if row.get("kind", kind) == kind]
-    if not found:
+def of_kind(rows: Sequence[Row], kind: str, *entries: str) -> list[Row]:
+    """The rows of this kind; an error when there is none or when one lacks an entry."""
+    selected = [row for row in rows if row.get("kind", kind) == kind]
+    if not selected:
         raise InvalidInput(f"this figure is drawn from rows of kind {kind!r}; among {len(rows)} rows there are none.")
-    for row in found:
-        missing = [name for name in wanted if name not in row]
+    for row in selected:
+        missing = [name for name in entries if name not in row]
         if missing:
             raise InvalidInput(f"a row of kind {kind!r} has no {' and no '.join(map(repr, missing))}: {row!r:.200}")
-    return found
+    return selected

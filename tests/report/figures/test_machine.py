@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from detent.automata import Mealy, Moore, cyclic, symmetric, tomita
-from detent.report.figures.machine import compared, paint, renumbered
+from detent.report.figures.machine import compare, paint, renumbered
 from tests.report.figures.drawn import svg, words
 
 
@@ -24,33 +24,33 @@ def shuffled(machine: Moore, seed: int) -> Moore:
 
 @pytest.mark.parametrize("kind", [lambda machine: machine, Moore.to_mealy], ids=["moore", "mealy"])
 @pytest.mark.parametrize("seed", range(3))
-def test_what_is_read_out_gets_the_targets_numbers(kind, seed: int) -> None:
+def test_renumbered_machine_has_the_targets_numbers(kind, seed: int) -> None:
     target = symmetric(3)
     assert renumbered(kind(shuffled(target, seed)), target) == target
 
 
-def test_a_machine_that_says_more_is_still_compared() -> None:
-    assert compared(cyclic(5).to_mealy(), cyclic(5)) == (True, "They say the same on every word.")
+def test_compare_accepts_a_machine_with_more_outputs() -> None:
+    assert compare(cyclic(5).to_mealy(), cyclic(5)) == (True, "They give the same outputs on every word.")
 
 
-def test_a_wrong_table_entry_is_told_with_its_word() -> None:
+def test_compare_of_a_wrong_entry_gives_a_word() -> None:
     target = cyclic(5)
     tables = target.tables.astype(int).copy()
     tables[1, 3] = 3
     wrong = Moore(
         symbols=target.symbols, tables=tables, states=target.states, outputs=target.outputs, readout=target.readout
     )
-    assert compared(wrong, target) == (False, "They differ after: 3 1")
+    assert compare(wrong, target) == (False, "They differ after: 3 1")
     assert "They differ after: 3 1" in words(paint(wrong, target))
 
 
-def test_machines_that_cannot_be_compared_say_why() -> None:
-    alike, sentence = compared(tomita(1), cyclic(3))
+def test_compare_of_incomparable_machines_says_why() -> None:
+    alike, sentence = compare(tomita(1), cyclic(3))
     assert not alike
     assert "symbols" in sentence
 
 
-def test_both_are_drawn_with_their_names(tmp_path: Path) -> None:
+def test_paint_draws_both_with_their_names(tmp_path: Path) -> None:
     figure = paint(shuffled(symmetric(3), 1), symmetric(3), ("S3-42", "S3"))
     said = words(figure)
     assert "S3-42: 6 states" in said
@@ -59,7 +59,7 @@ def test_both_are_drawn_with_their_names(tmp_path: Path) -> None:
     assert svg(figure, tmp_path).startswith(b"<?xml")
 
 
-def test_a_mealy_machine_says_on_the_way_what_a_moore_machine_says_there() -> None:
+def test_compare_of_a_mealy_and_a_moore_machine() -> None:
     machine, word = tomita(4), [0, 0, 1, 0, 0, 0, 1]
     made = machine.to_mealy()
     assert isinstance(made, Mealy)

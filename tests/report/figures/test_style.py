@@ -38,17 +38,17 @@ def least_lightness_step(colours: list[str]) -> float:
 PAPER = [style.MODELS[name][1] for name in ("nfsm", "mamba", "aussm", "pdssm")]
 
 
-def test_the_models_differ_on_a_grey_printer() -> None:
+def test_models_differ_in_grayscale() -> None:
     assert least_lightness_step(PAPER) > 12
 
 
-def test_the_measure_barks() -> None:
+def test_grayscale_measure_detects_equal_colors() -> None:
     assert least_lightness_step(["#FF0000", "#0080C0"]) < 12
 
 
 @pytest.mark.parametrize("kind", BLIND)
 @pytest.mark.parametrize("colours", [PAPER, list(style.STATES[:5])], ids=["models", "states"])
-def test_colour_blind_eyes_tell_them_apart(kind: str, colours: list[str]) -> None:
+def test_models_and_states_differ_for_color_blind_readers(kind: str, colours: list[str]) -> None:
     seen = [lab(np.array(BLIND[kind]) @ linear(colour)) for colour in colours]
     assert min(float(np.linalg.norm(a - b)) for a, b in combinations(seen, 2)) > 15
 
@@ -58,33 +58,33 @@ def test_shades_go_from_dark_to_light() -> None:
     assert np.all(np.diff(lightness) > 6)
 
 
-def test_models_differ_in_marker_and_line_too() -> None:
+def test_models_differ_in_marker_and_line() -> None:
     assert len({marker for _, _, marker, _ in style.MODELS.values()}) == len(style.MODELS)
     assert len({str(line) for _, _, _, line in style.MODELS.values()}) == len(style.MODELS)
 
 
 @pytest.mark.parametrize(("name", "key"), [("NFSM", "nfsm"), ("Mamba-", "mamba"), ("PD-SSM", "pdssm")])
-def test_models_are_known_by_the_names_in_rows(name: str, key: str) -> None:
+def test_model_key_of_names_in_rows(name: str, key: str) -> None:
     assert style.model_style(name) == style.MODELS[key]
 
 
-def test_an_unknown_model_keeps_its_name_and_comes_last() -> None:
+def test_model_style_of_an_unknown_model_keeps_its_name_and_comes_last() -> None:
     assert style.model_style("GRU")[0] == "GRU"
     assert style.in_order(["GRU", "pdssm", "NFSM", "GRU"]) == ["NFSM", "pdssm", "GRU"]
 
 
-def test_the_style_is_left_as_it_was() -> None:
+def test_styled_restores_the_settings() -> None:
     before = dict(matplotlib.rcParams)
     inside = style.styled(lambda: matplotlib.rcParams["font.size"])()
     assert inside == 8.0
     assert dict(matplotlib.rcParams) == before
 
 
-def test_rows_of_another_kind_are_refused() -> None:
+def test_of_kind_rejects_rows_of_another_kind() -> None:
     with pytest.raises(InvalidInput, match="rows of kind 'step'; among 1 rows there are none"):
         style.of_kind([{"kind": "summary"}], "step")
 
 
-def test_a_row_without_an_entry_is_refused() -> None:
+def test_of_kind_rejects_a_row_without_an_entry() -> None:
     with pytest.raises(InvalidInput, match="a row of kind 'step' has no 'gap' and no 'seed'"):
         style.of_kind([{"kind": "step", "model": "NFSM"}], "step", "model", "gap", "seed")

@@ -17,19 +17,19 @@ ROWS = [
 ]
 
 
-def test_marks_are_the_table() -> None:
+def test_matrix_marks_are_the_table() -> None:
     dark = tables.matrix([1, 2, 0], None, None)
     assert np.array_equal(np.argwhere(dark.T), [[0, 1], [1, 2], [2, 0]])
 
 
-def test_the_largest_margin_is_darkest_and_every_mark_is_seen() -> None:
+def test_matrix_is_darkest_at_the_largest_margin_and_shows_every_mark() -> None:
     dark = tables.matrix([1, 2, 0], [2.0, 4.0, 0.0], 4.0)
     assert dark[2, 1] == 1.0
     assert dark[1, 0] == 0.35 + 0.65 / 2
     assert dark[0, 2] == 0.35
 
 
-def test_panels_are_heads_by_symbols() -> None:
+def test_paint_has_a_panel_per_head_and_symbol() -> None:
     figure = tables.paint(ROWS, "mine")
     first, second, third, fourth = figure.axes
     (image,) = first.get_images()
@@ -43,7 +43,7 @@ def test_panels_are_heads_by_symbols() -> None:
     assert nothing_sticks_out(figure)
 
 
-def test_heads_of_layers_are_told_apart() -> None:
+def test_paint_names_the_heads_of_every_layer() -> None:
     above = {"layer": 1, "head": 0, "symbol": "a | 01", "table": [0, 0], "margins": None}
     figure = tables.paint([*ROWS, above])
     assert "layer 2\nhead 1" in words(figure)
@@ -52,14 +52,14 @@ def test_heads_of_layers_are_told_apart() -> None:
     assert not figure.axes[5].axison
 
 
-def test_many_symbols_are_counted() -> None:
+def test_paint_counts_omitted_symbols() -> None:
     rows = [{"layer": 0, "head": 0, "symbol": f"s{i}", "table": [0], "margins": None} for i in range(11)]
     figure = tables.paint(rows)
     assert len(figure.axes) == 8
     assert "the first 8 of 11 symbols" in words(figure)
 
 
-def test_a_factoring_as_rows_carries_the_machine() -> None:
+def test_rows_of_machine_compute_the_machine() -> None:
     """Running the heads by hand and the machine side by side never merges two states of the machine."""
     machine = symmetric(3)
     rows = tables.rows_of_machine(machine)
@@ -75,5 +75,5 @@ def test_a_factoring_as_rows_carries_the_machine() -> None:
         assert met.setdefault(key, state) == state
 
 
-def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
+def test_paint_of_the_same_rows_gives_the_same_bytes(tmp_path: Path) -> None:
     assert svg(tables.paint(ROWS), tmp_path) == svg(tables.paint(ROWS), tmp_path)

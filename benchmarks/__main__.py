@@ -1,6 +1,6 @@
-"""`python -m benchmarks NAME`: run a benchmark, print its table, keep a dated report.
+"""`python -m benchmarks NAME`: run a benchmark, print its table, append to a dated report.
 
-Exit codes: 0 done (and with --check every target met), 1 a target missed under --check or methods that disagree,
+Exit codes: 0 done (and with --check every target met), 1 a target missed under --check or unequal results,
 2 wrong call.
 """
 
@@ -24,39 +24,39 @@ HELPERS = {"harness", "printing"}
 
 
 def names() -> list[str]:
-    found = (module.name for module in pkgutil.iter_modules([str(FOLDER)]))
-    return sorted(name for name in found if not name.startswith("_") and name not in HELPERS)
+    modules = (module.name for module in pkgutil.iter_modules([str(FOLDER)]))
+    return sorted(name for name in modules if not name.startswith("_") and name not in HELPERS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("name", metavar="NAME", help=f"one of: {', '.join(names())}")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON instead of the table")
-    parser.add_argument("--check", action="store_true", help="exit 1 when a target is missed, and say which")
-    parser.add_argument("--quick", action="store_true", help="a rough answer within a minute")
+    parser.add_argument("--check", action="store_true", help="exit 1 if a target is missed, and name it")
+    parser.add_argument("--quick", action="store_true", help="a rough measurement within a minute")
     parser.add_argument("--reports", type=Path, default=FOLDER / "reports", metavar="FOLDER", help="where reports go")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        if asked.name not in names():
-            raise unknown("benchmark", asked.name, names())
-        report = import_module(f"benchmarks.{asked.name}").run(quick=asked.quick)
+        if options.name not in names():
+            raise unknown("benchmark", options.name, names())
+        report = import_module(f"benchmarks.{options.name}").run(quick=options.quick)
     except DetentError as error:
-        return _say(str(error), 2)
+        return _fail(str(error), 2)
     except Unequal as error:
-        return _say(str(error), 1)
+        return _fail(str(error), 1)
     made = stamp()
-    path = append(asked.reports, asked.name, report, made)
-    if asked.json:
+    path = append(options.reports, options.name, report, made)
+    if options.json:
         print(json.dumps(as_data(report, made), indent=2))
     else:
         print(as_text(report))
-        print(f"kept in {path}")
-    if asked.check and report.missed():
-        return _say("missed: " + "; ".join(report.missed()), 1)
+        print(f"report in {path}")
+    if options.check and report.missed():
+        return _fail("missed: " + "; ".join(report.missed()), 1)
     return 0
 
 
-def _say(sentence: str, code: int) -> int:
+def _fail(sentence: str, code: int) -> int:
     print(f"benchmarks: {sentence}", file=sys.stderr)
     return code
 

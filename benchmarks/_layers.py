@@ -1,4 +1,4 @@
-"""The four layers of the paper's cost figure, one training step of each, and the check that scan and loop agree.
+"""The four layers of the paper's wall-time figure, one training step of each, and the check that scan and loop agree.
 
 Size d means one head of d indices for the NFSM, d channels with states of 16 entries for Mamba- and AUSSM, and N = d
 with a dictionary of 16 matrices for PD-SSM. Inputs are 16 sequences of Gaussian vectors of width 256.
@@ -73,9 +73,9 @@ def agree(report: Report, model: str, *, d: int = 16, length: int = 100) -> None
     x = inputs(length, batch=3)
     wanted = outcome(layer_of(model, d, form="loop").double(), x.double())
     for chunk in (0, 37):
-        found = outcome(layer_of(model, d, chunk=chunk).double(), x.double())
+        computed = outcome(layer_of(model, d, chunk=chunk).double(), x.double())
         for name, right in wanted.items():
-            if not float((found[name] - right).abs().max()) <= ROUNDING * float(right.abs().max()):
+            if not float((computed[name] - right).abs().max()) <= ROUNDING * float(right.abs().max()):
                 raise Unequal(f"{model}: the scan and the loop differ in {name}; nothing was timed.")
     report.checks.append(f"{model}: scan, scan in chunks and loop, in outputs, last states and gradients")
     if model == "NFSM" and (layer := layer_of(model, d)).backend == "cpu":
@@ -87,7 +87,7 @@ def agree(report: Report, model: str, *, d: int = 16, length: int = 100) -> None
 
 
 def outcome(layer: nn.Module, x: Tensor) -> dict[str, Tensor]:
-    """All that a training step leaves behind, by name."""
+    """Outputs, states and gradients of a training step, by name."""
     y, state = training_step(layer, x)
     learned = (layer.layer if isinstance(layer, Loop) else layer).named_parameters()
     of = {f"the gradient of {name}": part.grad for name, part in learned if part.grad is not None}

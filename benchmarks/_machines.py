@@ -1,4 +1,4 @@
-"""Machines worth running fast: 16 states, a protocol of 57, the groups A5 and M11."""
+"""The machines of the runtime benchmark: 16 random states, a protocol of 57, the groups A5 and M11."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rotations() -> Machine:
 
 
 def mathieu(rng: np.random.Generator) -> Machine:
-    """M11 with 7,920 states, and four heads of 11 as a network learns them: each calls its points differently."""
+    """M11 with 7,920 states, and four heads of 11 as a network learns them: each numbers its points differently."""
     a, b = permutation([range(11)], 11), permutation([(2, 6, 10, 7), (3, 9, 4, 5)], 11)
     action = np.stack([a, b, np.argsort(a), np.argsort(b)])
     tables, starts = [], []

@@ -1,4 +1,4 @@
-"""How much memory a call takes at its peak, as the kernel counts it (Linux)."""
+"""Peak memory of a call, as counted by the Linux kernel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def peak_bytes(call: Callable[[], object]) -> int:
-    """How far the resident memory of this process rises during the call."""
+    """Increase of the resident memory of this process during the call."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)  # or memory that was freed but kept would be counted as there before
     Path("/proc/self/clear_refs").write_text("5")  # the highest mark so far is forgotten
@@ -19,7 +19,7 @@ def peak_bytes(call: Callable[[], object]) -> int:
 
 
 def available_bytes() -> int:
-    """What can be had without pushing anybody out."""
+    """Memory that is available without swapping."""
     return _of("/proc/meminfo", "MemAvailable")
 
 

@@ -1,4 +1,4 @@
-"""The loop to beat, compiled on the spot: state = table[symbol][state], one lookup after another."""
+"""The baseline of the runtime benchmark, a plain C loop: state = table[symbol][state]."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ SOURCE = """
         for (int64_t t = 0; t < length; ++t) state = table[word[t] * states + state]; \\
         return (int64_t)state; \\
     } \\
-    int64_t name##_saying(const State *table, int64_t states, const uint8_t *word, int64_t length, int64_t start, \\
-                          const uint16_t *said, uint16_t *out) { \\
+    int64_t name##_outputs(const State *table, int64_t states, const uint8_t *word, int64_t length, int64_t start, \\
+                          const uint16_t *outputs, uint16_t *out) { \\
         uint64_t state = (uint64_t)start; \\
         for (int64_t t = 0; t < length; ++t) { \\
             const uint64_t at = word[t] * states + state; \\
-            out[t] = said[at]; \\
+            out[t] = outputs[at]; \\
             state = table[at]; \\
         } \\
         return (int64_t)state; \\
     } \\
-    int64_t name##_saying_bytes(const State *table, int64_t states, const uint8_t *word, int64_t length, \\
-                                int64_t start, const uint8_t *said, uint8_t *out) { \\
+    int64_t name##_outputs_bytes(const State *table, int64_t states, const uint8_t *word, int64_t length, \\
+                                int64_t start, const uint8_t *outputs, uint8_t *out) { \\
         uint64_t state = (uint64_t)start; \\
         for (int64_t t = 0; t < length; ++t) { \\
             const uint64_t at = word[t] * states + state; \\
-            out[t] = said[at]; \\
+            out[t] = outputs[at]; \\
             state = table[at]; \\
         } \\
         return (int64_t)state; \\
@@ -63,18 +63,18 @@ def library() -> ctypes.CDLL:
 
 
 def run(tables: Ints, word: Ints, start: int) -> int:
-    """The state at the end."""
+    """The final state."""
     loop = getattr(library(), f"plain_{tables.itemsize}")
     loop.restype = ctypes.c_int64
     return int(loop(*_arguments(tables, word, start)))
 
 
-def output_ids(tables: Ints, said: Ints, word: Ints, start: int) -> Ints:
-    """What is said at every symbol: said[a, q]."""
-    loop = getattr(library(), f"plain_{tables.itemsize}_saying{'_bytes' if said.itemsize == 1 else ''}")
+def output_ids(tables: Ints, outputs: Ints, word: Ints, start: int) -> Ints:
+    """The output at every symbol: outputs[a, q]."""
+    loop = getattr(library(), f"plain_{tables.itemsize}_outputs{'_bytes' if outputs.itemsize == 1 else ''}")
     loop.restype = ctypes.c_int64
-    out = np.empty(len(word), said.dtype)
-    loop(*_arguments(tables, word, start), ctypes.c_void_p(said.ctypes.data), ctypes.c_void_p(out.ctypes.data))
+    out = np.empty(len(word), outputs.dtype)
+    loop(*_arguments(tables, word, start), ctypes.c_void_p(outputs.ctypes.data), ctypes.c_void_p(out.ctypes.data))
     return out
 
 

@@ -1,4 +1,4 @@
-"""Machines without networks: minimising, comparing, running and reading them, beside automata-lib and AALpy.
+"""Minimizing, comparing, running, reading and factoring machines, compared with automata-lib and AALpy.
 
 A library is measured where it has the operation; factoring is measured alone, against the heads it is known to find.
 """
@@ -29,7 +29,7 @@ from detent.automata import (
 SEED = 20261115
 OURS, LIB, AALPY = "detent", "automata-lib", "AALpy"
 BEARABLE = 64
-"""States that AALpy is asked to minimise at most."""
+"""The most states that AALpy minimizes here."""
 HEADS = {"S4": (4, 3, 2), "A5": (5, 5, 5)}
 """In S4 the cosets of S3, D4 and A4; in A5 where three of the five points go."""
 
@@ -39,9 +39,9 @@ def run(quick: bool) -> Report:
     rng = np.random.default_rng(SEED)
     rounds, core, copies = (3, 40, 4) if quick else (7, 300, 8)
     small = machine(rng, core)
-    large = blown_up(small, copies, rng)
-    minimising(report, blown_up(machine(rng, 12), 4, rng), rounds)
-    minimising(report, large, rounds)
+    large = copy_states(small, copies, rng)
+    minimizing(report, copy_states(machine(rng, 12), 4, rng), rounds)
+    minimizing(report, large, rounds)
     comparing(report, small, large, rounds)
     running(report, small, rng.integers(0, small.n_symbols, 1 << (14 if quick else 18)), rounds)
     reading(report, small if quick else large, rounds)
@@ -50,7 +50,7 @@ def run(quick: bool) -> Report:
 
 
 def machine(rng: np.random.Generator, n: int, symbols: int = 4) -> Moore:
-    """A smallest machine with about n states: tables at random, half of the states accept."""
+    """A minimal machine with about n states: random tables, half of the states accept."""
     return minimize(
         Moore(
             symbols=tuple("abcdefgh"[:symbols]), tables=rng.integers(0, n, (symbols, n)),
@@ -59,14 +59,14 @@ def machine(rng: np.random.Generator, n: int, symbols: int = 4) -> Moore:
     )  # fmt: skip
 
 
-def blown_up(small: Moore, copies: int, rng: np.random.Generator) -> Moore:
-    """Every state several times; which copy a symbol leads to is drawn."""
+def copy_states(small: Moore, copies: int, rng: np.random.Generator) -> Moore:
+    """Several copies of every state; the copy that a symbol leads to is random."""
     n = small.n_states
     tables = np.tile(small.tables, (1, copies)) + n * rng.integers(0, copies, (small.n_symbols, n * copies))
     return replace(small, tables=tables, readout=np.tile(small.readout, copies), states=())
 
 
-def minimising(report: Report, large: Moore, rounds: int) -> None:
+def minimizing(report: Report, large: Moore, rounds: int) -> None:
     """The number of states that are left; by AALpy only where that takes seconds, not hours."""
     dfa, theirs = in_automata_lib(large), in_aalpy(large)
 
@@ -80,11 +80,11 @@ def minimising(report: Report, large: Moore, rounds: int) -> None:
         *([Method(AALPY, by_aalpy, large.n_states)] if large.n_states <= BEARABLE else []),
         Method(OURS, lambda: minimize(large).n_states, large.n_states),
     ]
-    _measure(report, f"minimise {large.n_states} states", methods, "states", rounds)
+    _measure(report, f"minimize {large.n_states} states", methods, "states", rounds)
 
 
 def comparing(report: Report, small: Moore, large: Moore, rounds: int) -> None:
-    """Whether a machine and a larger one that responds alike respond alike."""
+    """Equivalence of a machine and a larger one with the same outputs."""
     from aalpy.utils import bisimilar
 
     dfas = [in_automata_lib(each) for each in (small, large)]
@@ -110,7 +110,7 @@ def running(report: Report, small: Moore, word: np.ndarray, rounds: int) -> None
 
 
 def reading(report: Report, large: Moore, rounds: int) -> None:
-    """The machine that a file written by AALpy holds, by what it says along a word that visits many states."""
+    """The machine that a file written by AALpy holds, by its outputs on a word that visits many states."""
     from aalpy.utils import load_automaton_from_file
 
     word = np.random.default_rng(SEED).integers(0, large.n_symbols, 1000)
@@ -121,13 +121,13 @@ def reading(report: Report, large: Moore, rounds: int) -> None:
 
         def by_aalpy() -> Sequence[bool]:
             read = load_automaton_from_file(str(path), "dfa")
-            return [bool(said) for said in read.execute_sequence(read.initial_state, spelt)]
+            return [bool(output) for output in read.execute_sequence(read.initial_state, spelt)]
 
         def by_us() -> Sequence[bool]:
             read = read_machine(path)
             assert isinstance(read, Moore)
             order = np.array([read.symbols.index(x) for x in large.symbols])
-            return [read.outputs[said] == "accept" for said in read.output_ids(order[word])]
+            return [read.outputs[output] == "accept" for output in read.output_ids(order[word])]
 
         size = path.stat().st_size
         methods = [Method(AALPY, by_aalpy, size), Method(OURS, by_us, size)]
@@ -138,7 +138,7 @@ def reading(report: Report, large: Moore, rounds: int) -> None:
 
 
 def factoring(report: Report, rounds: int, machines: Mapping[str, Semiautomaton]) -> None:
-    """The heads that carry a word problem; nobody else has the operation, so they are compared with what is known."""
+    """Heads of a word problem; no other library has the operation, so the sizes are compared with known ones."""
     for name, given in machines.items():
         find = partial(_sizes, given)
         report.agree(f"factor {name}", [Method("known", partial(HEADS.get, name), 1), Method(OURS, find, 1)])
@@ -171,7 +171,7 @@ def in_aalpy(given: Moore) -> Any:
 
 
 def _measure(report: Report, case: str, methods: Sequence[Method], unit: str, rounds: int) -> None:
-    """Time all of them; detent, the last, is to be the fastest."""
+    """Time all of them; the target is that detent, the last, is the fastest."""
     report.measure(case, methods, unit=unit, rounds=rounds)
     for method in methods[:-1]:
         report.target(case, OURS, at_least=1, over=method.name)

@@ -1,7 +1,7 @@
-"""Measure ways of doing the same thing: that they agree, how long they take, and what was promised.
+"""Compare methods for the same task: first that their results are equal, then their time, then the targets.
 
     def run(quick: bool) -> Report:
-        report = Report(title="How fast a table loop is")
+        report = Report(title="Speed of a table loop")
         word = ...
         report.measure("64 MB, 16 states", [
             Method("plain loop", lambda: plain(word), items=len(word)),          # the first one is the baseline
@@ -10,8 +10,8 @@
         report.target("16 states", "interpreter", at_least=3)
         return report
 
-A module in this folder with such a function is a benchmark. The methods take turns, round by round, so that whatever
-else the machine does meets them alike; a ratio is the median over the rounds of the rates in one round.
+A module in this folder with such a function is a benchmark. The methods alternate, round by round, so that other load
+on the machine affects them alike; a ratio is the median over the rounds of the ratios of rates within a round.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 
 
 class Unequal(AssertionError):
-    """Two methods that should agree, and do not: nothing is timed."""
+    """Two methods have different results; nothing is timed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +36,13 @@ class Timing:
     case: str
     method: str
     items: int
-    """How many symbols, tokens or whatever `unit` says one call handles."""
+    """Symbols, tokens or other units that one call processes."""
     unit: str
     seconds: float
     """Median of the calls."""
     calls: int
     ratio: float
-    """How many times the rate of the first method of the case; median over the rounds."""
+    """Rate relative to the first method of the case; median over the rounds."""
 
     @property
     def rate(self) -> float:
@@ -52,7 +52,7 @@ class Timing:
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """Something promised, and what was measured."""
+    """A target and its measurement."""
 
     what: str
     wanted: float
@@ -69,13 +69,13 @@ class Target:
 
 
 def three_digits(number: float) -> str:
-    """Three digits that count, and never an exponent."""
+    """Three significant digits, without exponent."""
     return f"{number:.0f}" if abs(number) >= 99.95 else f"{number:.3g}"
 
 
 @dataclass(frozen=True)
 class Method:
-    """A way of doing it. The answer of `call` is compared with `expected`, or with that of the first method."""
+    """One method. The result of `call` is compared with `expected`, or with that of the first method."""
 
     name: str
     call: Callable[[], Any]
@@ -85,17 +85,17 @@ class Method:
 
 @dataclass
 class Report:
-    """What one benchmark found."""
+    """The results of one benchmark."""
 
     title: str
     timings: list[Timing] = field(default_factory=list)
     targets: list[Target] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
-    """What was found equal before anything was timed."""
+    """Which results were equal, before anything was timed."""
     notes: list[str] = field(default_factory=list)
 
     def measure(self, case: str, methods: Sequence[Method], *, unit: str, rounds: int) -> list[Timing]:
-        """Compare the answers, then time every method once per round."""
+        """Compare the results, then time every method once per round."""
         self.agree(case, methods)
         spent = zip(*([seconds(method.call) for method in methods] for _ in range(rounds)), strict=True)
         items = {method.name: method.items for method in methods}
@@ -104,9 +104,9 @@ class Report:
     def record(
         self, case: str, spent: Mapping[str, Sequence[float]], items: Mapping[str, int], *, unit: str
     ) -> list[Timing]:  # fmt: skip
-        """Keep the seconds of every method's calls; a ratio is taken over the rounds that both methods took part in."""
+        """Record the seconds of every method's calls; a ratio is over the rounds that both methods have."""
         first, *_ = spent
-        found = [
+        timings = [
             Timing(
                 case=case, method=name, items=items[name], unit=unit, calls=len(calls),
                 seconds=statistics.median(calls),
@@ -116,24 +116,24 @@ class Report:
             )
             for name, calls in spent.items()
         ]  # fmt: skip
-        self.timings += found
-        return found
+        self.timings += timings
+        return timings
 
     def agree(self, case: str, methods: Sequence[Method]) -> None:
-        """Ask every method for its answer; raise Unequal when one differs from what is expected of it.
+        """Call every method; raise Unequal if a result differs from the expected one.
 
-        Methods that answer nothing were compared by whoever made them; that is not noted as an agreement here.
+        Methods that return None were compared by their caller; that is not recorded as an agreement.
         """
         first = methods[0].call()
         for method in methods[1:]:
             expected = first if method.expected is None else method.expected()
             if not np.array_equal(method.call(), expected):
-                raise Unequal(f"{case}: {method.name} does not give what it should; nothing was timed.")
+                raise Unequal(f"{case}: {method.name} has a different result; nothing was timed.")
         if first is not None:
             self.checks.append(f"{case}: {', '.join(method.name for method in methods)}")
 
     def target(self, case: str, method: str, *, at_least: float, over: str | None = None) -> None:
-        """Promise how many times as fast a method is as another one, or as the first one of the case."""
+        """Set a target for the speed of a method relative to another one, or to the first one of the case."""
         rates = {timing.method: timing for timing in self.timings if timing.case == case}
         base = next(iter(rates.values())) if over is None else rates[over]
         self.targets.append(
@@ -152,7 +152,7 @@ class Report:
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """How long one call takes."""
+    """Duration of one call."""
     begun = time.perf_counter()
     call()
     return time.perf_counter() - begun

@@ -159,10 +159,10 @@ def sweep_lengths(report: Report, lengths: Sequence[int], rounds: int) -> None:
 
 
 def sweep_sizes(report: Report, sizes: Sequence[int], length: int, rounds: int) -> None:
-    """What a step costs as the head grows, and how much of it is the matrix product of the logits.
+    """Time of a step as the head grows, and the share of the matrix product of the logits.
 
-    The product never exists alone: its logits live in the first cache until their arg max is taken. So it is told by
-    tables without noise, which are the product and that arg max.
+    The product is never computed alone: its logits stay in the first-level cache until their arg max is taken. So it is
+    measured as tables without noise, which are the product and that arg max.
     """
     x = inputs(length)
     flat, segments = x.view(-1, WIDTH), batch_segments(B, length)
@@ -219,7 +219,7 @@ def _made_and_trained(x: Tensor, backend: str) -> Tensor:
 
 
 def _silently(call: Callable[..., object], *arguments: object) -> None:
-    """Do it and return nothing: an answer that rounds is not compared to the bit."""
+    """Call it and return None: results with rounding are not compared bit for bit."""
     call(*arguments)
 
 

@@ -1,4 +1,4 @@
-"""A benchmark's report as text for people, as Markdown to keep, and as JSON for programs."""
+"""A report as a text table, as Markdown for `reports/`, and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One long word through a machine, on one core: the interpreter beside a plain C loop and automata-lib."""
+"""Running a machine on one long word, on one core: the interpreter, a plain C loop and automata-lib."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(quick: bool) -> Report:
 
 
 def _states(report: Report, name: str, machine: Machine, word: Ints, rounds: int, at_least: float) -> None:
-    """The state at the end."""
+    """The final state."""
     case = f"{name}: state"
     tables, start = machine.automaton.tables, machine.start
     methods = [
@@ -59,17 +59,17 @@ def _states(report: Report, name: str, machine: Machine, word: Ints, rounds: int
 
 
 def _outputs(report: Report, name: str, machine: Machine, word: Ints, rounds: int) -> None:
-    """What is said at every symbol, written to memory."""
+    """The output at every symbol, written to memory."""
     case = f"{name}: outputs"
-    tables, start, said = machine.automaton.tables, machine.start, machine.readout
+    tables, start, readout = machine.automaton.tables, machine.start, machine.readout
     ours = Method(f"interpreter ({machine.strategy})", lambda: machine.output_ids(word), len(word))
-    plain = Method("plain C loop", lambda: _plain_loop.output_ids(tables, said, word, start), len(word))
+    plain = Method("plain C loop", lambda: _plain_loop.output_ids(tables, readout, word, start), len(word))
     report.measure(case, [plain, ours], unit="symbols", rounds=rounds)
     report.target(case, ours.name, at_least=1.0)
 
 
 def _automata_lib(machine: Machine, word: Ints) -> Method:
-    """The same machine in automata-lib, asked whether it accepts."""
+    """Acceptance by the same machine in automata-lib."""
     from automata.fa.dfa import DFA
 
     automaton, states = machine.automaton, machine.states
@@ -102,14 +102,14 @@ def _python_loop(machine: Machine, word: Ints) -> Method:
 
 
 def _linear(report: Report, lengths: tuple[int, ...]) -> None:
-    """Longer and longer words in chunks, each in a process of its own that tells its time and its memory."""
-    found = [_in_a_process(length) for length in lengths]
-    for length, row in zip(lengths, found, strict=True):
+    """Longer and longer words in chunks, each in a process of its own that reports its time and memory."""
+    rows = [_in_a_process(length) for length in lengths]
+    for length, row in zip(lengths, rows, strict=True):
         report.notes.append(
             f"{length:.0e} symbols through a stream: {row['seconds'] / length * 1e9:.3f} ns per symbol with outputs "
             f"({row['strategy']}), {row['peak'] / MEGABYTE:.0f} MB at most"
         )
-    per_symbol = [row["seconds"] / length for length, row in zip(lengths, found, strict=True)]
+    per_symbol = [row["seconds"] / length for length, row in zip(lengths, rows, strict=True)]
     report.targets += [
         Target(
             what=f"time per symbol at {lengths[-1]:.0e} over that at {lengths[1]:.0e}", wanted=1.5, at_most=True,
@@ -117,7 +117,7 @@ def _linear(report: Report, lengths: tuple[int, ...]) -> None:
         ),
         Target(
             what=f"MB more for {lengths[-1]:.0e} symbols than for {lengths[1]:.0e}", wanted=32, at_most=True,
-            measured=(found[-1]["peak"] - found[1]["peak"]) / MEGABYTE,
+            measured=(rows[-1]["peak"] - rows[1]["peak"]) / MEGABYTE,
         ),
     ]  # fmt: skip
 
@@ -126,16 +126,16 @@ def stream(length: int) -> dict[str, Any]:
     """Push so many symbols through a stream; only the pushes are timed, not the making of chunks."""
     machine = _machines.protocol(np.random.default_rng(SEED))
     chunk = np.random.default_rng(SEED).integers(0, machine.n_symbols, min(CHUNK, length), dtype=np.uint8)
-    told, spent = machine.stream(), 0.0
+    stream, spent = machine.stream(), 0.0
     _timed(lambda: machine.stream().push(chunk))
-    while told.symbols_read < length:
-        part = chunk[: length - told.symbols_read]
-        spent += _timed(lambda part=part: told.push(part))  # type: ignore[misc]
+    while stream.symbols_read < length:
+        part = chunk[: length - stream.symbols_read]
+        spent += _timed(lambda part=part: stream.push(part))  # type: ignore[misc]
     return {"seconds": spent, "peak": peak_memory(), "strategy": machine.strategy}
 
 
 def peak_memory() -> int:
-    """The most bytes this program ever held; not those of the one that started it, which rusage would count."""
+    """Peak memory of this process; rusage would also count that of its parent."""
     with suppress(OSError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):

@@ -1,10 +1,10 @@
-"""What one layer costs in a training step: the NFSM beside Mamba-, AUSSM and PD-SSM, as scans and as loops.
+"""Time and memory of one layer in a training step: the NFSM, Mamba-, AUSSM and PD-SSM, as scans and as loops.
 
 Timed is what the paper times (appendix "Wall-clock measurements"): the layer alone, its forward pass and the gradient
 of the mean squared output with respect to the parameters, Gumbel noise and surrogate gradients included, in float32;
-`_layers` says what size d means for each. A loop takes one step after another in Python and computes the same layer.
-The layers of a case take turns. Memory is how far the process rises during a call above what it held before: the
-input, 16 KiB per step, and the parameters.
+`_layers` defines what size d means for each. A loop computes the same layer step by step in Python. The layers of a
+case alternate. Memory is the increase of the process during a call above what it held before: the input, 16 KiB per
+step, and the parameters.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from detent.records import Row, stamp, write_atomically
 ROWS = Path(__file__).parent.parent / "results" / "walltime.jsonl"
 GIB = 1 << 30
 ROOM, CHUNK = 6 * GIB, 1 << 12
-"""A layer that would take more memory than this runs in chunks of so many steps."""
+"""A layer that would need more memory than the first runs in chunks of the second many steps."""
 SECONDS, ROUGHLY, CALLS, MINUTES = 8.0, 2.0, 25, 9.2
 """A case is measured again until that took so long (or so long, when quick), or so often; and no case begins that would
 end too late."""
@@ -55,7 +55,7 @@ def run(quick: bool) -> Report:
 def sweep_lengths(
     report: Report, lengths: Sequence[int], looped: int, deadline: float = inf, spend: float = SECONDS
 ) -> list[Row]:
-    """Scans at every length, in chunks where memory asks for it, and loops up to the length where they get long."""
+    """Scans at every length, in chunks where memory requires it, and loops up to a length."""
     rows: list[Row] = []
     last: list[Row] = []
     chunked = set[str]()
@@ -102,7 +102,7 @@ def _too_late(report: Report, what: str, times: float, last: Sequence[Row], dead
 def measure(
     report: Report, length: int, d: int, *, form: str = "scan", chunked: Collection[str] = (), spend: float = SECONDS
 ) -> list[Row]:
-    """Weigh and time all layers at one length and size. The first calls count only where there is no time for more."""
+    """Memory and time of all layers at one length and size. First calls count only where there is no time for more."""
     x = inputs(length)
     layers = {model: layer_of(model, d, form=form, chunk=CHUNK * (model in chunked)) for model in MODELS}
     spent: dict[str, list[float]] = {model: [] for model in MODELS}
@@ -185,7 +185,7 @@ def explain(report: Report, rows: Sequence[Row], length: int) -> None:
 
 
 def call_alone(model: str, d: int) -> float:
-    """Seconds of a training step on words of length one, where next to nothing is to be computed."""
+    """Seconds of a training step on words of length one, where almost nothing is computed."""
     layer, x = layer_of(model, d), inputs(1)
     return sorted(seconds(partial(training_step, layer, x)) for _ in range(CALLS))[CALLS // 2]
 

@@ -18,20 +18,20 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(3)
 
 
-def test_blowing_up_changes_no_response(rng: np.random.Generator) -> None:
+def test_copied_states_have_the_same_outputs(rng: np.random.Generator) -> None:
     small = automata.machine(rng, 12)
-    large = automata.blown_up(small, 3, rng)
+    large = automata.copy_states(small, 3, rng)
     words = rng.integers(0, small.n_symbols, (20, 30))
     assert large.n_states == 3 * small.n_states
     assert np.array_equal(large.output_ids(words), small.output_ids(words))
     assert minimize(large) == small
 
 
-def test_all_cases_are_measured(rng: np.random.Generator) -> None:
+def test_run_measures_all_cases(rng: np.random.Generator) -> None:
     report = Report(title="")
     small = automata.machine(rng, 9)
-    large = automata.blown_up(small, 2, rng)
-    automata.minimising(report, large, rounds=1)
+    large = automata.copy_states(small, 2, rng)
+    automata.minimizing(report, large, rounds=1)
     automata.comparing(report, small, large, rounds=1)
     automata.running(report, small, rng.integers(0, 4, 50), rounds=1)
     automata.reading(report, large, rounds=1)
@@ -42,24 +42,24 @@ def test_all_cases_are_measured(rng: np.random.Generator) -> None:
     assert len(report.targets) == 6
 
 
-def test_a_wrong_answer_is_not_timed(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_does_not_time_a_wrong_result(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     small = automata.machine(rng, 9)
     monkeypatch.setattr(automata, "minimize", lambda given: given)
-    large = automata.blown_up(small, 2, rng)
-    with pytest.raises(Unequal, match=f"minimise {large.n_states} states: detent does not give what it should"):
-        automata.minimising(Report(title=""), large, rounds=1)
+    large = automata.copy_states(small, 2, rng)
+    with pytest.raises(Unequal, match=f"minimize {large.n_states} states: detent has a different result"):
+        automata.minimizing(Report(title=""), large, rounds=1)
     monkeypatch.setattr(automata, "distinguishing_word", lambda first, second: ("a",))
-    with pytest.raises(Unequal, match="detent does not give what it should"):
+    with pytest.raises(Unequal, match="detent has a different result"):
         automata.comparing(Report(title=""), small, large, rounds=1)
     monkeypatch.setattr(automata, "HEADS", {"S4": (24,)})
-    with pytest.raises(Unequal, match="factor S4: detent does not give what it should"):
+    with pytest.raises(Unequal, match="factor S4: detent has a different result"):
         automata.factoring(Report(title=""), 1, {"S4": symmetric(4)})
 
 
-def test_check_names_who_was_faster(
+def test_check_names_the_faster_library(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for case in ("minimising", "comparing", "running", "factoring"):
+    for case in ("minimizing", "comparing", "running", "factoring"):
         monkeypatch.setattr(automata, case, lambda *_: None)
 
     def slow(report: Report, *_: object) -> None:

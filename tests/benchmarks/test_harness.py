@@ -38,19 +38,19 @@ def measured(clock: list[float]) -> Report:
     return report
 
 
-def test_medians_rates_and_ratios(clock: list[float]) -> None:
+def test_measure_records_medians_rates_and_ratios(clock: list[float]) -> None:
     slow, fast = measured(clock).timings
     assert (slow.seconds, slow.rate, slow.ratio, slow.calls) == (0.5, 2000.0, 1.0, 3)
     assert (fast.seconds, fast.rate, fast.ratio) == (0.125, 8000.0, 4.0)
 
 
-def test_a_ratio_is_one_of_rates_when_the_items_differ(clock: list[float]) -> None:
+def test_measure_ratio_is_of_rates(clock: list[float]) -> None:
     report = Report(title="")
     methods = [Method("all", taking(clock, 1.0), 100), Method("a tenth", taking(clock, 0.25), 10, expected=lambda: 7)]
     assert report.measure("case", methods, unit="symbols", rounds=1)[1].ratio == 0.4
 
 
-def test_the_median_passes_over_one_bad_round(clock: list[float]) -> None:
+def test_measure_median_ignores_one_bad_round(clock: list[float]) -> None:
     spent = iter([0.0, 1.0, 9.0, 1.0])
 
     def uneven() -> int:
@@ -62,13 +62,13 @@ def test_the_median_passes_over_one_bad_round(clock: list[float]) -> None:
     assert timing.seconds == 1.0
 
 
-def test_a_ratio_is_over_the_rounds_that_both_took_part_in() -> None:
+def test_record_ratio_is_over_common_rounds() -> None:
     report = Report(title="")
     timings = report.record("case", {"often": [1.0, 2.0, 4.0], "once": [2.0]}, {"often": 9, "once": 9}, unit="steps")
     assert [(timing.seconds, timing.calls, timing.ratio) for timing in timings] == [(2.0, 3, 1.0), (2.0, 1, 0.5)]
 
 
-def test_silence_is_not_agreement(clock: list[float]) -> None:
+def test_agree_does_not_record_none(clock: list[float]) -> None:
     report = measured(clock)
     assert report.checks == ["words: slow, fast"]
     silent = [Method(name, taking(clock, 0.5, None), 1000) for name in ("slow", "fast")]
@@ -76,10 +76,10 @@ def test_silence_is_not_agreement(clock: list[float]) -> None:
     assert report.checks == ["words: slow, fast"]
 
 
-def test_methods_that_disagree_are_not_timed(clock: list[float]) -> None:
+def test_measure_does_not_time_unequal_methods(clock: list[float]) -> None:
     report = Report(title="")
     right, wrong = (lambda: np.array([1, 2])), (lambda: np.array([1, 3]))
-    with pytest.raises(Unequal, match="words: wrong does not give what it should; nothing was timed"):
+    with pytest.raises(Unequal, match="words: wrong has a different result; nothing was timed"):
         report.measure("words", [Method("right", right, 1), Method("wrong", wrong, 1)], unit="x", rounds=1)
     assert report.timings == []
 
@@ -93,7 +93,7 @@ def test_methods_that_disagree_are_not_timed(clock: list[float]) -> None:
         (Target(what="t", wanted=3, measured=3.1, at_most=True), False),
     ],
 )
-def test_targets(target: Target, met: bool) -> None:
+def test_target_met_and_sentence(target: Target, met: bool) -> None:
     assert target.met is met
 
 
@@ -111,7 +111,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
 
 
 @pytest.mark.usefixtures("bench")
-def test_check_names_the_target_that_was_missed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_main_check_names_the_missed_target(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["sloth", "--check", "--quick", "--reports", str(tmp_path)]) == 0
     assert program.main(["sloth", "--reports", str(tmp_path)]) == 0
     capsys.readouterr()
@@ -122,7 +122,7 @@ def test_check_names_the_target_that_was_missed(tmp_path: Path, capsys: pytest.C
 
 
 @pytest.mark.usefixtures("bench")
-def test_json_and_the_dated_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_main_json_and_the_dated_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["sloth", "--json", "--reports", str(tmp_path)]) == 0
     data = json.loads(capsys.readouterr().out)
     assert [row["ratio"] for row in data["rows"]] == [1.0, 4.0]
@@ -137,12 +137,12 @@ def test_json_and_the_dated_report(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.usefixtures("bench")
-def test_an_unknown_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
+def test_main_refuses_an_unknown_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["slth"]) == 2
     assert capsys.readouterr().err == "benchmarks: unknown benchmark 'slth'. Did you mean 'sloth'? Known: sloth.\n"
 
 
-def test_the_table_lines_up(clock: list[float]) -> None:
+def test_as_text_aligns_columns(clock: list[float]) -> None:
     lines = as_text(measured(clock)).splitlines()
     assert lines[0] == "Slow and fast"
     assert lines[2].split() == ["case", "method", "calls", "median", "rate", "ratio"]

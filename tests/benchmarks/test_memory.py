@@ -55,13 +55,13 @@ def elsewhere(call: Callable[[], object]) -> float:
 
 
 @pytest.mark.parametrize(("call", "megabytes"), [(one_after_another, 80), (together, 180), (nothing, 0)])
-def test_the_most_that_was_held_at_once(call: Callable[[], object], megabytes: int) -> None:
+def test_peak_bytes_is_the_most_held_at_once(call: Callable[[], object], megabytes: int) -> None:
     assert abs(elsewhere(call) - megabytes) < 8
 
 
-def test_small_arrays_that_were_freed_are_not_there_before() -> None:
+def test_peak_bytes_after_small_arrays_were_freed() -> None:
     assert elsewhere(many) > 60
 
 
-def test_there_is_memory_to_be_had() -> None:
+def test_available_memory_is_positive() -> None:
     assert available_bytes() > 64 * MEGABYTE

@@ -16,7 +16,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="no C com
 
 @needs_compiler
 @pytest.mark.parametrize("make", [_machines.sixteen, _machines.protocol, _machines.mathieu])
-def test_the_plain_loop_is_right(make) -> None:
+def test_plain_loop_is_the_machine(make) -> None:
     rng = np.random.default_rng(0)
     machine = make(rng)
     word = rng.integers(0, machine.n_symbols, 3000, dtype=np.uint8)
@@ -26,7 +26,7 @@ def test_the_plain_loop_is_right(make) -> None:
 
 
 @needs_compiler
-def test_the_cases_are_measured() -> None:
+def test_run_measures_the_cases() -> None:
     rng = np.random.default_rng(1)
     machine = _machines.sixteen(rng)
     word = rng.integers(0, 16, 20_000, dtype=np.uint8)
@@ -42,21 +42,21 @@ def test_the_cases_are_measured() -> None:
 
 
 @needs_compiler
-def test_a_wrong_interpreter_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_does_not_time_a_wrong_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = _machines.protocol(np.random.default_rng(2))
     honest = _plain_loop.run
     monkeypatch.setattr(_plain_loop, "run", lambda *arguments: (honest(*arguments) + 1) % 57)
-    with pytest.raises(Unequal, match=r"57: state: interpreter .* does not give what it should"):
+    with pytest.raises(Unequal, match=r"57: state: interpreter .* has a different result"):
         runtime._states(Report(title=""), "57", machine, np.zeros(1000, np.uint8), rounds=1, at_least=1.0)
 
 
-def test_the_stream_reads_all_of_it() -> None:
+def test_stream_reads_every_symbol() -> None:
     row = runtime.stream(123_457)
     assert row["seconds"] > 0
     assert row["peak"] > 1 << 20
 
 
-def test_linear_cost_is_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_linear_time_is_a_target(monkeypatch: pytest.MonkeyPatch) -> None:
     def pretended(length: int) -> dict[str, object]:
         return {"seconds": length * 1e-9 * (3 if length == 1000 else 1), "peak": length << 20, "strategy": "plain"}
 

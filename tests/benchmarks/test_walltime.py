@@ -18,14 +18,14 @@ from detent.records import Row, read
 
 
 @pytest.mark.parametrize("model", _layers.MODELS)
-def test_scan_and_loop_agree(model: str) -> None:
+def test_agree_on_scan_and_loop(model: str) -> None:
     report = Report(title="")
     _layers.agree(report, model, d=3, length=40)
     assert report.checks[0] == f"{model}: scan, scan in chunks and loop, in outputs, last states and gradients"
 
 
 @pytest.mark.parametrize("model", _layers.MODELS)
-def test_a_wrong_loop_is_heard(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agree_detects_a_wrong_loop(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     honest = _layers.layer_of
 
     def wrong(model: str, d: int, *, form: str = "scan", chunk: int = 0) -> nn.Module:
@@ -40,7 +40,7 @@ def test_a_wrong_loop_is_heard(model: str, monkeypatch: pytest.MonkeyPatch) -> N
         _layers.agree(Report(title=""), model, d=3, length=20)
 
 
-def test_a_compiled_layer_that_is_not_the_reference_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agree_detects_a_layer_that_is_not_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     if _layers.layer_of("NFSM", 3).backend != "cpu":
         pytest.skip("there are no compiled kernels here")
     monkeypatch.setattr(NFSM, "load_state_dict", lambda self, state: None)
@@ -48,7 +48,7 @@ def test_a_compiled_layer_that_is_not_the_reference_is_heard(monkeypatch: pytest
         _layers.agree(Report(title=""), "NFSM", d=3, length=20)
 
 
-def test_the_step_is_the_gradient_of_the_mean_squared_output() -> None:
+def test_training_step_is_the_gradient_of_the_mean_squared_output() -> None:
     layer, x = _layers.layer_of("Mamba-", 2), _layers.inputs(7, batch=2)
     _layers.training_step(layer, x)
     found = [part.grad for part in layer.parameters()]
@@ -59,7 +59,7 @@ def test_the_step_is_the_gradient_of_the_mean_squared_output() -> None:
 
 
 @pytest.mark.parametrize("form", ["scan", "loop"])
-def test_a_case_is_measured(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measure_a_case(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walltime, "CALLS", 2)
     report = Report(title="")
     rows = walltime.measure(report, 8, 2, form=form, chunked={"AUSSM"})
@@ -104,7 +104,7 @@ def unequal_times(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, 
     return seconds
 
 
-def test_check_names_what_was_missed(
+def test_targets_name_what_was_missed(
     unequal_times: dict[str, float], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call = ["walltime", "--check", "--quick", "--reports", str(tmp_path)]
@@ -119,7 +119,7 @@ def test_check_names_what_was_missed(
     assert "loop" not in said
 
 
-def test_where_another_is_faster_it_is_said_what_logits_cost(
+def test_notes_give_the_cost_of_logits_where_another_is_faster(
     unequal_times: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(walltime, "training_step", lambda layer, x: None)
@@ -141,13 +141,13 @@ def test_where_another_is_faster_it_is_said_what_logits_cost(
     assert [note for note in notes if "d=64: the NFSM with logits mixed from 16 matrices, as PD-SSM mixes" in note]
 
 
-def test_the_product_of_the_logits_and_a_call_alone_are_timed() -> None:
+def test_logit_product_and_empty_call_are_timed() -> None:
     assert walltime.product_of_logits(64, 2, sample=512) > 0
     assert walltime.call_alone("Mamba-", 2) > 0
 
 
 @pytest.mark.usefixtures("unequal_times")
-def test_a_full_run_leaves_rows_for_the_figure() -> None:
+def test_run_writes_rows_for_the_figure() -> None:
     report = walltime.run(quick=False)
     assert report.missed() == []
     rows = [*read(walltime.ROWS)]
@@ -160,7 +160,7 @@ def test_a_full_run_leaves_rows_for_the_figure() -> None:
     assert len({row["date"] for row in rows}) == 1
 
 
-def test_chunks_where_memory_asks_for_it_and_no_further_than_there_is_any(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_where_memory_requires_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walltime, "measure", pretended(GOOD, bytes_per_step=1 << 20))
     monkeypatch.setattr(walltime, "ROOM", 200 << 20)
     monkeypatch.setattr(walltime, "available_bytes", lambda: 17 << 20)
@@ -172,7 +172,7 @@ def test_chunks_where_memory_asks_for_it_and_no_further_than_there_is_any(monkey
     assert {row["L"]: row["chunked"] for row in rows} == {64: False, 128: False, 256: True, 512: True}
 
 
-def test_what_would_end_too_late_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_case_that_would_exceed_the_deadline_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walltime, "measure", pretended(GOOD))
     monkeypatch.setattr(walltime.time, "perf_counter", lambda: 0.0)
     report = Report(title="")

@@ -125,7 +125,7 @@ def test_page_of_a_run_without_a_certificate_says_what_is_wrong(s3: Path, tmp_pa
     ))  # fmt: skip
     machine.save(folder / "machine.json")
     text = Outline(page_of(folder)).text
-    assert "No certificate. Not certified: after '(0 1) (0 1)' the machine says '(0 1)', and 'e' is right" in text
+    assert "No certificate. Not certified: after '(0 1) (0 1)' the machine outputs '(0 1)', the target 'e'" in text
 
 
 def test_page_of_rejects_a_certificate_that_was_changed(s3: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A real browser without a window, driven through two pipes: open a page, ask it something, take its picture.
+"""A headless browser driven through two pipes: open a page, evaluate JavaScript, take screenshots.
 
 Chromium's debugging protocol, https://chromedevtools.github.io/devtools-protocol/: JSON messages with a zero byte
 after each, on descriptors 3 and 4. Nothing but the browser is needed.
@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-MISSING = "no chromium to look at pages with; `apt-get install chromium` brings one"
-PATIENCE = 60.0
+MISSING = "no chromium for tests of pages; `apt-get install chromium` installs it"
+TIMEOUT = 60.0
 LAUNCH = """
 import fcntl, os, sys
 high = [fcntl.fcntl(int(pipe), fcntl.F_DUPFD, 10) for pipe in sys.argv[1:3]]
@@ -30,42 +30,42 @@ for wanted, pipe in zip((3, 4), high):
     os.dup2(pipe, wanted)
 os.execv(sys.argv[3], sys.argv[3:])
 """
-"""The protocol is spoken on 3 and 4, which may be taken by then: high numbers first."""
+"""Moves the pipes to descriptors 3 and 4, by way of high numbers, since 3 and 4 may be in use."""
 
 
 def program() -> str | None:
-    """Where the browser is."""
+    """The path of the browser, or None."""
     return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
 class Page:
-    """A page that is open, and what it complained of."""
+    """An open page, its console messages and its requests."""
 
     def __init__(self, ours: int, theirs: int) -> None:
         self._write, self._read, self._rest, self._last, self._session = ours, theirs, b"", 0, ""
         self.complaints: list[str] = []
         """Console messages, exceptions, failed loads."""
         self.loaded: list[str] = []
-        """Addresses that were asked for."""
+        """Requested addresses."""
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self._call(f"{domain}.enable")
 
     def look(self, *, width: int, height: int = 844, scheme: str = "light", media: str = "screen") -> None:
-        """From now on with a screen of this size, in light or dark."""
+        """Set the size of the screen, the color scheme and the medium."""
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
                    mobile=width < 600)  # fmt: skip
         wanted = [{"name": "prefers-color-scheme", "value": scheme}]
         self._call("Emulation.setEmulatedMedia", media=media, features=wanted)
 
     def open(self, path: Path | str) -> None:
-        """A file, or an address."""
+        """Open a file or an address, and wait until it is loaded."""
         self._loads = False
         self._call("Page.navigate", url=path if isinstance(path, str) else path.resolve().as_uri())
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while not self._loads:
-            self._take(self._message(end))
+            self._handle(self._message(end))
 
     def ask(self, expression: str) -> Any:
         """The value of a JavaScript expression in the page."""
@@ -88,34 +88,34 @@ class Page:
         os.write(
             self._write, json.dumps(message | ({"sessionId": self._session} if self._session else {})).encode() + b"\0"
         )
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while True:
             answer = self._message(end)
             if answer.get("id") != self._last:
-                self._take(answer)
+                self._handle(answer)
             elif "error" in answer:
                 raise AssertionError(f"{method}: {answer['error']}")
             else:
                 return answer["result"]
 
-    def _take(self, event: dict[str, Any]) -> None:
-        told = event.get("params", {})
+    def _handle(self, event: dict[str, Any]) -> None:
+        params = event.get("params", {})
         match event.get("method"):
             case "Runtime.consoleAPICalled":
-                self.complaints.append(f"console.{told['type']}: {told['args']}")
+                self.complaints.append(f"console.{params['type']}: {params['args']}")
             case "Runtime.exceptionThrown":
-                self.complaints.append(f"exception: {told['exceptionDetails']}")
+                self.complaints.append(f"exception: {params['exceptionDetails']}")
             case "Log.entryAdded":
-                self.complaints.append(f"log: {told['entry']['text']}")
+                self.complaints.append(f"log: {params['entry']['text']}")
             case "Network.requestWillBeSent":
-                self.loaded.append(told["request"]["url"])
+                self.loaded.append(params["request"]["url"])
             case "Page.loadEventFired":
                 self._loads = True
 
     def _message(self, end: float) -> dict[str, Any]:
         while b"\0" not in self._rest:
             if not select.select([self._read], [], [], max(0.0, end - time.monotonic()))[0]:
-                raise AssertionError(f"the browser did not answer within {PATIENCE:.0f} s")
+                raise AssertionError(f"the browser did not answer within {TIMEOUT:.0f} s")
             piece = os.read(self._read, 1 << 20)
             if not piece:
                 raise AssertionError("the browser is gone")
@@ -126,15 +126,15 @@ class Page:
 
 @contextlib.contextmanager
 def browser() -> Iterator[Page]:
-    """A page in a browser that is gone afterwards."""
-    found = program()
-    assert found is not None, MISSING
+    """A page in a browser that is closed afterwards."""
+    path = program()
+    assert path is not None, MISSING
     to_browser, ours = os.pipe()
     theirs, from_browser = os.pipe()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         options = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
                    "--hide-scrollbars", "--remote-debugging-pipe", f"--user-data-dir={profile}"]  # fmt: skip
-        command = [sys.executable, "-c", LAUNCH, str(to_browser), str(from_browser), found, *options]
+        command = [sys.executable, "-c", LAUNCH, str(to_browser), str(from_browser), path, *options]
         running = subprocess.Popen(
             command, pass_fds=(to_browser, from_browser), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )

@@ -1,4 +1,4 @@
-"""What every test may ask for: a generator of its own, and memory that is never conveniently zero."""
+"""Shared fixtures: a seeded generator, one thread, uninitialized memory that is never zero."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-# two workers of two threads each on two cores would wait for each other most of the time
+# two workers of two threads each on two cores would wait for each other
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
@@ -20,7 +20,7 @@ def generator():
 
 @pytest.fixture
 def one_thread():
-    """Tiny networks are evaluated thousands of times: one thread is quicker than two that wait for each other."""
+    """One thread: faster than two for tiny networks that are evaluated thousands of times."""
     import torch
 
     before = torch.get_num_threads()
@@ -31,13 +31,13 @@ def one_thread():
 
 @pytest.fixture
 def poisoned(monkeypatch):
-    """torch.empty hands out impossible values, so that an output a kernel forgot to write is seen."""
+    """torch.empty returns impossible values, so that an output that a kernel does not write is detected."""
     import torch
 
     empty = torch.empty
 
-    def impossible(*shape, **settings):
-        tensor = empty(*shape, **settings)
+    def impossible(*shape, **options):
+        tensor = empty(*shape, **options)
         if tensor.device.type == "meta":
             return tensor
         if tensor.is_floating_point() or tensor.is_complex():

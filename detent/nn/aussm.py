@@ -2,8 +2,8 @@
 
     B  batch     L  length     m  width     d  channels     n  entries of a channel's state
 
-With u, z and Delta as in `gated`, phases phi linear in u, and complex B and C that are learned but the same at every
-step,
+With u, z and Delta as in `recurrent.Gated`, phases phi linear in u, and complex B and C that are learned but the same
+at every step,
 
     h[i, j] <- e^(i phi[i, j]) h[i, j] + Delta[i] B[j] u[i]
     y[i] = (Re sum_j C[j] h[i, j] + D[i] u[i]) SiLU(z[i])
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from detent.nn.init import fan_in_
 from detent.nn.recurrent import Gated, Streams
 from detent.ops.affine.aussm import rotations
-from detent.ops.affine.scan import paired_product
+from detent.ops.affine.chunked_scan import paired_product
 
 
 class AUSSM(Gated):
@@ -65,12 +65,12 @@ class AUSSM(Gated):
         if taken is not None:  # without input there is no phase and nothing is added
             delta, u = (torch.where(taken[..., None], x, 0) for x in (delta, u))
         shared = [self.phase_proj.weight, self.B, self.C]
-        return self._recur("aussm", [delta, u, *self._forgets(taken, resets, u)], shared, h)
+        return self._recur("aussm", [delta, u, *self._reset_stream(taken, resets, u)], shared, h)
 
     @torch.no_grad()
     def transitions(self, x: Tensor) -> Tensor:
         """... m -> ... d n: the eigenvalues of the steps that these inputs cause, as complex numbers."""
-        u = self.streams(self._real(x))[1]
+        u = self.streams(self._cast(x))[1]
         phase = self.phase_proj(u).unflatten(-1, (self.config.channels, self.config.states))
         cosine, sine = (part.to(torch.promote_types(part.dtype, torch.float32)) for part in rotations(phase))
         return torch.complex(cosine, sine)

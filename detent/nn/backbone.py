@@ -46,8 +46,8 @@ class BackboneLayer(nn.Module):
 
     def forward(self, h: Tensor, state: tuple[Tensor | None, Any], **call: Any) -> tuple[Tensor, tuple[Any, Any]]:
         u, last = self.block_input(h, state[0])
-        y, held = self.block(u, state[1], **call)
-        return self.feed_forward(h + y), (last, held)
+        y, block_state = self.block(u, state[1], **call)
+        return self.feed_forward(h + y), (last, block_state)
 
     def block_input(self, h: Tensor, last: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """What the block reads, and the convolution's last inputs."""
@@ -99,13 +99,13 @@ class Backbone(nn.Module):
 
     def hidden(self, tokens: Tensor, state: State | None = None, **call: Any) -> tuple[Tensor, State]:
         """What the read-outs read: B L m."""
-        h, left = self.encode(tokens), []
+        h, new_state = self.encode(tokens), []
         seed = call.pop("seed", None)
-        for depth, (layer, held) in enumerate(zip(self.layers, state or self.initial_state(), strict=True)):
+        for depth, (layer, block_state) in enumerate(zip(self.layers, state or self.initial_state(), strict=True)):
             own = {} if seed is None or not isinstance(layer.block, NFSM) else {"seed": seed + depth}
-            h, after = layer(h, held, **call, **own)
-            left.append(after)
-        return h, left
+            h, after = layer(h, block_state, **call, **own)
+            new_state.append(after)
+        return h, new_state
 
     def encode(self, tokens: Tensor) -> Tensor:
         """... -> ... m: what depends on the token alone."""

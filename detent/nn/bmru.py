@@ -1,11 +1,13 @@
 """Memory recurrent units, whose every step is a table: the bistable BMRU and the counting CMRU.
 
     BMRU   h <- z s alpha + (1 - z) h                       2 levels, -alpha and alpha
-    CMRU   h <- h + z s alpha, held in [-k alpha, k alpha]  2 k + 1 levels
+    CMRU   h <- h + z s alpha, clipped to +-k alpha         2 k + 1 levels
 
-with z and s as in `held`. No step of a BMRU swaps its two levels, which is why a layer of them holds flip-flops but no
-parity. De Geeter et al. 2026; Brandoit et al. 2026, with h added in full and a barrier at each end, so that the levels
-are finitely many and every step is a shift that stops at the barriers.
+z = 1 where |push| exceeds |threshold|, else 0, and s = sign(push), with push and threshold affine in the input. No step
+of a BMRU swaps its two levels, so a layer of them holds flip-flops but no parity.
+
+De Geeter et al. 2026; Brandoit et al. 2026, with h added in full and a barrier at each end, so that there are finitely
+many levels and every step is a shift that stops at the barriers.
 """
 
 from __future__ import annotations
@@ -20,22 +22,19 @@ from detent.nn.init import fan_in_
 from detent.nn.inputs import Rows, check_call, check_lengths, steps_below
 from detent.nn.recurrent import Recurrent, Streams, at_least
 from detent.ops import interface as backends
-from detent.ops.memory_units import hold, levels_of, ordered_linear, push_tables, values
+from detent.ops.memory_units import levels_of, memory_scan, ordered_linear, push_tables, values
 from detent.ops.tables import check_states, identity
 
-# -- Memory units on the scan over tables: what the BMRU and the CMRU have in common.
 
-
-class Memory(Recurrent):
+class MemoryUnits(Recurrent):
     """Units that hold a level until the input pushes them."""
 
     heads: tuple[int, ...]
-    home: tuple[int, ...]
 
     def build(self, levels: int, initial_level: int, backend: str, generator: torch.Generator | None) -> None:
         width, units = self.config.width, self.config.units
         self.backend, self.levels, self.initial_level = backends.resolve(backend), levels, initial_level
-        self.heads, self.home = (levels,) * units, (initial_level,) * units
+        self.heads = (levels,) * units
         self.push_proj, self.threshold_proj = nn.Linear(width, units), nn.Linear(width, units)
         self.log_alpha = nn.Parameter(torch.empty(units))
         self.out_proj = nn.Linear(units, width)
@@ -57,16 +56,16 @@ class Memory(Recurrent):
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """As for the NFSM: the state is B d integers, and continuing is bit for bit one long call.
 
-        With `carry_gradient` the state comes as what the levels are worth (-1 and 1, or -k .. k), which carries the
-        gradient to the next call; that takes it as `state`.
+        With `carry_gradient` the state is returned as the values of the levels (-1 and 1, or -k .. k), which carry the
+        gradient to the next call, which takes them as `state`.
         """
-        y, worth = super().forward(x, state, lengths=lengths, cu_seqlens=cu_seqlens, resets=resets)
-        return y, worth if carry_gradient else levels_of(worth, self.levels)
+        y, level_values = super().forward(x, state, lengths=lengths, cu_seqlens=cu_seqlens, resets=resets)
+        return y, level_values if carry_gradient else levels_of(level_values, self.levels)
 
     def step(self, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """One step of streaming, B m -> (B m, B d)."""
-        y, worth = super().step(x, state)
-        return y, levels_of(worth, self.levels)
+        y, level_values = super().step(x, state)
+        return y, levels_of(level_values, self.levels)
 
     def streams(self, rows: Tensor) -> Streams:
         """(z, s)."""
@@ -92,7 +91,7 @@ class Memory(Recurrent):
         if taken is not None:
             z = torch.where(taken[..., None], z, 0)
             resets = None if resets is None else resets & taken
-        path, _ = hold(z, s, h, resets, self.levels, self.initial_level, self.backend)
+        path, _ = memory_scan(z, s, h, resets, self.levels, self.initial_level, self.backend)
         return path, path[:, -1] if path.shape[1] else h
 
     def finish(self, streams: Streams, read: Tensor) -> Tensor:
@@ -105,7 +104,7 @@ class Memory(Recurrent):
         """What each step does, one array per unit (B L n): entry k is where level k goes."""
         rows, _ = check_call(self.config.width, x, lengths, None, resets)
         check_lengths(lengths, rows.shape)
-        z, s = self.streams(self._real(rows))
+        z, s = self.streams(self._cast(rows))
         made = push_tables(z * s, self.levels).long()
         if resets is not None:
             made = torch.where(resets[..., None, None], made[..., self.initial_level, None], made)
@@ -121,17 +120,17 @@ class Memory(Recurrent):
         return made.view(*rows.shape[:-1], linear.out_features)
 
     def _start(self, state: Tensor | None, batch: int) -> Tensor:
-        """What the levels are worth, B d."""
+        """B d: the values of the start levels."""
         dtype = self.log_alpha.dtype
         if state is None:
             return values(self.initial_state(batch), self.levels, dtype)
-        worth = state.to(dtype) if state.is_floating_point() else values(state, self.levels, dtype)
+        level_values = state.to(dtype) if state.is_floating_point() else values(state, self.levels, dtype)
         if not torch.compiler.is_compiling():
-            levels = levels_of(worth, self.levels)
+            levels = levels_of(level_values, self.levels)
             check_states(levels, self.heads, batch)
-            if not torch.equal(values(levels, self.levels, dtype), worth):
-                raise InvalidInput("a state of floating point holds what levels are worth; some entry is between two.")
-        return worth
+            if not torch.equal(values(levels, self.levels, dtype), level_values):
+                raise InvalidInput("a floating-point state holds the values of levels; some entry lies between two.")
+        return level_values
 
     def extra_repr(self) -> str:
         return f"levels={self.levels}, backend={self.backend!r}"
@@ -142,7 +141,7 @@ def _straight_through(hard: Tensor, soft: Tensor) -> Tensor:
     return hard + (soft - soft.detach())
 
 
-class BMRU(Memory):
+class BMRU(MemoryUnits):
     """Bistable units: every step sets a unit low, sets it high, or keeps it.
 
     >>> layer = BMRU(width=16, units=8)
@@ -176,7 +175,7 @@ class BMRU(Memory):
         self.build(2, initial_level, backend, generator)
 
 
-class CMRU(Memory):
+class CMRU(MemoryUnits):
     """Counting units: every step moves a unit one level up, one level down, or not at all, up to a barrier.
 
     >>> layer = CMRU(width=16, units=8, max_count=3)

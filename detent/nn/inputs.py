@@ -1,4 +1,4 @@
-"""What a recurrent layer accepts, and the sentences for what it does not."""
+"""Checks of a layer's arguments, and helpers for padded and packed sequences."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from detent.errors import InvalidInput
 from detent.ops.segments import LENGTH, ROW, make_layout
 from detent.ops.tables import offsets
 
-# -- Sequences of different lengths: which steps are a sequence's own, and packed ones laid side by side.
+Rows = Tensor | tuple[Tensor, Tensor]
+"""B L m, or (distinct rows: R m, which of them stands where: B L)."""
 
 
 def check_lengths(lengths: Tensor | None, shape: Sequence[int]) -> None:
-    """Refuse lengths that the B L rows given do not have."""
+    """Raise InvalidInput for lengths that do not fit B L rows."""
     if lengths is not None and not torch.compiler.is_compiling():
         _segments(shape, lengths, None)
 
 
 def check_index(index: Tensor, distinct: int) -> Tensor:
-    """The index as int64, or a refusal where it names a row that is not there."""
+    """The index as int64; raises InvalidInput if it names a row that does not exist."""
     if not torch.compiler.is_compiling():
         wrong = (index < 0) | (index >= distinct)
         if bool(wrong.any()):
@@ -39,15 +40,15 @@ def steps_below(lengths: Tensor, padded_length: int) -> Tensor:
 
 
 def unpack_rows(cu_seqlens: Tensor, rows: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """(row of every step: B T, whether it is one of the sequence's own), for sequences packed back to back."""
+    """(row of every step: B T, whether the step exists: B T) of packed sequences."""
     segments = _segments((rows,), None, cu_seqlens).to(device)
     longest = int(segments[:, LENGTH].max()) if len(segments) else 0
     taken = steps_below(segments[:, LENGTH], longest)
     return torch.where(taken, segments[:, ROW, None] + torch.arange(longest, device=device), 0), taken
 
 
-def beside(mask: Tensor, state: Tensor) -> Tensor:
-    """B -> B 1 ..., to stand beside a state."""
+def expand_like(mask: Tensor, state: Tensor) -> Tensor:
+    """B -> B 1 ..., to broadcast along a state."""
     return mask.view(-1, *(1,) * (state.ndim - 1))
 
 
@@ -57,14 +58,10 @@ def _segments(shape: Sequence[int], lengths: Tensor | None, cu_seqlens: Tensor |
     return make_layout(shape, start, (1,), lengths, cu_seqlens, None, (0,)).segments
 
 
-Rows = Tensor | tuple[Tensor, Tensor]
-"""B L m, or (distinct rows: R m, which of them stands where: B L)."""
-
-
 def check_call(
     width: int, x: Rows, lengths: Tensor | None, cu_seqlens: Tensor | None, resets: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """(rows, index or None), or a refusal that says what came, what was wanted and the way out."""
+    """(rows, index or None); raises InvalidInput if the arguments do not fit together."""
     rows, index = x if isinstance(x, tuple) else (x, None)
     packed = cu_seqlens is not None
     if not rows.is_floating_point():
@@ -90,27 +87,6 @@ def check_call(
             f"resets are booleans of shape {tuple(shape)}; got {resets.dtype} of shape {tuple(resets.shape)}."
         )
     return rows, index
-
-
-def start_of(
-    state: Tensor | None, heads: Sequence[int], home: Sequence[int], batch: int, like: Tensor
-) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """(indices to begin with: B r, one-hot rows that carry a gradient: B S, or None)."""
-    if state is None:
-        return torch.tensor(home, device=like.device).expand(batch, -1).contiguous(), None
-    if not state.is_floating_point():
-        if state.shape != (batch, len(heads)):
-            raise InvalidInput(
-                f"a state has one index per sequence and head: wanted shape ({batch}, {len(heads)}); "
-                f"got {tuple(state.shape)}."
-            )
-        return state, None
-    if state.shape != (batch, sum(heads)):
-        raise InvalidInput(
-            f"a state is integers of shape ({batch}, {len(heads)}), or one-hot rows of shape ({batch}, {sum(heads)}); "
-            f"got {state.dtype} of shape {tuple(state.shape)}."
-        )
-    return indices_of(state, heads), state.to(like.dtype)
 
 
 def indices_of(one_hot: Tensor, heads: Sequence[int]) -> Tensor:

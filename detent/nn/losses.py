@@ -1,10 +1,13 @@
-"""The exploration penalty: keep the columns used at the first error soft enough for the noise to try other entries.
+"""The losses of training end to end: the tracking loss and the exploration penalty.
 
-    B  words     r  heads     d  indices of a head
+    B  words     L  length     r  heads     d  indices of a head     E  entries of all heads' logits
 
-Once the logits of a column are spread much wider than the Gumbel noise, the sampled entry is always the arg max and a
-wrong one is never revisited. The penalty is relu(s / sigma - 1)^2, with s the standard deviation of the used column of
-the sampling logits and sigma = pi / sqrt 6 that of the noise, averaged over the heads; zero for a word without error.
+The tracking loss is cross-entropy at every position, masked after the first error and balanced over the classes.
+
+The exploration penalty keeps the columns used at the first error soft enough for the noise to try other entries. Once
+the logits of a column are spread much wider than the Gumbel noise, the sampled entry is always the arg max and a wrong
+one is never revisited. The penalty is relu(s / sigma - 1)^2, with s the standard deviation of the used column of the
+sampling logits and sigma = pi / sqrt 6 that of the noise, averaged over the heads; zero for a word without error.
 """
 
 from __future__ import annotations
@@ -23,21 +26,20 @@ from detent.nn.backbone import Backbone
 from detent.nn.nfsm import NFSM
 from detent.ops.tables import entry_offsets
 
-# -- The loss of the paper: cross-entropy at every position, muted after the first error, balanced over the classes.
-
 MASK_CUTOFF = 2.0**-24
 """Weights of the mask below this are zero."""
+NOISE_DEVIATION = math.pi / math.sqrt(6)
+"""Standard deviation of Gumbel noise."""
 
 
 def first_error(logits: Tensor, labels: Tensor) -> Tensor:
     """B: the first position where the likeliest label is wrong; L where there is none."""
     wrong = logits.argmax(-1) != labels
-    ahead = torch.where(wrong.any(dim=1), wrong.int().argmax(dim=1), wrong.shape[1])
-    return ahead
+    return torch.where(wrong.any(dim=1), wrong.int().argmax(dim=1), wrong.shape[1])
 
 
 def mask_length(rate: float) -> int:
-    """How many positions count from the first error on; the paper's rate of 3 gives 6."""
+    """How many positions have a weight from the first error on; the paper's rate of 3 gives 6."""
     return 1 << 30 if rate <= 0 else math.floor(-math.log(MASK_CUTOFF) / rate) + 1
 
 
@@ -57,7 +59,7 @@ def class_weights(labels: Tensor, count: int, power: float, dtype: torch.dtype =
 def position_weights(
     first: Tensor, labels: Tensor, count: int, *, rate: float, balance: float, dtype: torch.dtype
 ) -> Tensor:
-    """B L: what each position contributes to the mean over the batch of the words' weighted means."""
+    """B L: the weight of each position in the mean over the batch of the words' weighted means."""
     weights = mask(first, labels.shape[1], rate, dtype) * class_weights(labels, count, balance, dtype)
     return weights / weights.sum(dim=1, keepdim=True) / len(labels)
 
@@ -70,29 +72,26 @@ def tracking_loss(logits: Tensor, labels: Tensor, *, rate: float, balance: float
     return (weights * terms).sum(), first
 
 
-NOISE_DEVIATION = math.pi / math.sqrt(6)
-
-
 @dataclass(frozen=True)
 class BlockCall:
-    """One pass through one block, so that it can be looked at again."""
+    """The input and arguments of one pass through one block."""
 
     block: NFSM
     rows: Tensor
-    """B L m: what it read."""
+    """B L m: the block's input."""
     settings: dict[str, Any]
-    """How it was called, its seed among them."""
+    """The keyword arguments of the call, the seed among them."""
 
     @torch.no_grad()
     def states_before(self, position: Tensor) -> Tensor:
-        """B r: where the heads were before this position of every word, in this very pass."""
+        """B r: the state before this position of every word, in the same pass."""
         _, last = self.block(self.rows.detach(), lengths=position, **self.settings)
         return last
 
 
 @contextmanager
 def record_calls(model: Backbone) -> Iterator[list[BlockCall]]:
-    """Note every pass through an NFSM block of the model."""
+    """Record every pass through an NFSM block of the model."""
     calls: list[BlockCall] = []
 
     def note(block: NFSM, inputs: tuple[Any, ...], settings: dict[str, Any], _: object) -> None:
@@ -108,7 +107,7 @@ def record_calls(model: Backbone) -> Iterator[list[BlockCall]]:
 
 
 def exploration_penalty(call: BlockCall, first: Tensor) -> Tensor:
-    """The mean over the batch, for the columns used at the first error of every word."""
+    """The mean penalty over the batch, of the columns used at the first error of every word."""
     block, length = call.block, call.rows.shape[1]
     wrong = (first < length).nonzero().flatten()
     if not len(wrong):
@@ -119,7 +118,7 @@ def exploration_penalty(call: BlockCall, first: Tensor) -> Tensor:
 
 
 def spread_penalty(theta: Tensor, before: Tensor, block: NFSM, words: int) -> Tensor:
-    """The same from the logits at the first errors (rows E) and the heads before them (rows r)."""
+    """The penalty from the logits at the first errors (rows E) and the states before them (rows r)."""
     u = theta / block.config.temperature
     total = u.new_zeros(())
     if not len(u):

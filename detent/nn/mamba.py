@@ -2,9 +2,9 @@
 
     B  batch     L  length     m  width     d  channels     n  entries of a channel's state
 
-With u, z and Delta as in `gated`, and B and C linear in u,
+With u, z and Delta as in `recurrent.Gated`, and B and C linear in u,
 
-    a[i, j] = 2 exp(-Delta[i] e^alpha[i, j]) - 1
+    a[i, j] = 2 exp(-Delta[i] e^A_log[i, j]) - 1
     h[i, j] <- a[i, j] h[i, j] + Delta[i] B[j] u[i]
     y[i] = (sum_j C[j] h[i, j] + D[i] u[i]) SiLU(z[i])
 
@@ -24,7 +24,7 @@ from detent.ops.affine.mamba import eigenvalues
 
 class MambaMinus(Gated):
     """A contracting layer: every eigenvalue lies in (-1, 1), and in float32 it rounds to an end only where
-    Delta e^alpha is below 3e-8 or above 17.
+    Delta e^A_log is below 3e-8 or above 17.
 
     >>> layer = MambaMinus(width=128, channels=256)
     >>> y, state = layer(torch.randn(2, 100, 128))
@@ -38,7 +38,7 @@ class MambaMinus(Gated):
         self.A_log = nn.Parameter(torch.empty(channels, states))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """As in Mamba: e^alpha = 1 .. n and D = 1; linear maps as in the NFSM."""
+        """As in Mamba: e^A_log = 1 .. n and D = 1; linear maps as in the NFSM."""
         super().reset_parameters(generator)
         fan_in_(self.bc_proj, generator)
         with torch.no_grad():
@@ -65,12 +65,12 @@ class MambaMinus(Gated):
         self, streams: Streams, h: Tensor, taken: Tensor | None, resets: Tensor | None
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         delta, u, _, B, C = streams
-        if taken is not None:  # at pace 0 every eigenvalue is 1 and nothing is added
+        if taken is not None:  # at Delta = 0 every eigenvalue is 1 and nothing is added
             delta = torch.where(taken[..., None], delta, 0)
-        return self._recur("mamba", [delta, u, B, C, *self._forgets(taken, resets, u)], [self.A_log.exp()], h)
+        return self._recur("mamba", [delta, u, B, C, *self._reset_stream(taken, resets, u)], [self.A_log.exp()], h)
 
     @torch.no_grad()
     def transitions(self, x: Tensor) -> Tensor:
         """... m -> ... d n: the eigenvalues of the steps that these inputs cause."""
-        delta = self.streams(self._real(x))[0]
+        delta = self.streams(self._cast(x))[0]
         return eigenvalues(delta[..., None], self.A_log.exp())

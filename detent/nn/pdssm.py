@@ -27,9 +27,9 @@ from torch.nn.functional import linear, silu
 
 from detent.errors import InvalidConfig
 from detent.nn.init import fan_in_
-from detent.nn.recurrent import Recurrent, Streams, at_least, resolve
-from detent.ops.affine.hardmax import choose
-from detent.ops.affine.scan import paired_product
+from detent.nn.recurrent import Recurrent, Streams, at_least, resolve_affine
+from detent.ops.affine.chunked_scan import paired_product
+from detent.ops.affine.pdssm import choose
 
 
 class PDSSM(Recurrent):
@@ -67,7 +67,7 @@ class PDSSM(Recurrent):
     ) -> None:  # fmt: skip
         super().__init__()
         self.config = PDSSM.Config(width=width, states=states, dictionary=dictionary, hidden=hidden, chunk=chunk)
-        self.backend = resolve(backend)
+        self.backend = resolve_affine(backend)
         inner = hidden or states
         self.mix_proj = nn.Linear(width, dictionary, bias=False)
         self.dictionary = nn.Parameter(torch.empty(dictionary, states, states))
@@ -131,12 +131,12 @@ class PDSSM(Recurrent):
     @torch.no_grad()
     def tables(self, x: Tensor) -> Tensor:
         """... m -> ... N: the row of the one in every column of P."""
-        return self._choose(self.streams(self._real(x))[0]).long()
+        return self._choose(self.streams(self._cast(x))[0]).long()
 
     @torch.no_grad()
     def transitions(self, x: Tensor) -> Tensor:
         """... m -> ... N N: the matrices P D of the steps that these inputs cause, as complex numbers."""
-        d = self.streams(self._real(x))[1]
+        d = self.streams(self._cast(x))[1]
         d = torch.view_as_complex(d.to(torch.promote_types(d.dtype, torch.float32)).unflatten(-1, (-1, 2)))
         matrices = d.new_zeros(*d.shape, d.shape[-1])
         return matrices.scatter_(-2, self.tables(x).unsqueeze(-2), d.unsqueeze(-2))

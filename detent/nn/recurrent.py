@@ -1,9 +1,10 @@
-"""The block around the recurrences of Mamba- and the AUSSM.
+"""Base classes of the baseline layers: state in and out, padding, packing, resets, chunks, streaming.
 
-    m  width     d  channels     n  entries of a channel's state
+    B  batch     L  length     m  width     f  features of a stream     d  channels     n  entries of a channel's state
 
-u and z are linear in the input, u followed by a SiLU; Delta = softplus(W u + b). What is read from the state becomes
-(read + D u) SiLU(z), projected back to the width.
+`Recurrent` gives a layer with a real-valued state the interface of the NFSM. `Gated` adds the block around the
+recurrences of Mamba- and the AUSSM: u and z are linear in the input, u followed by a SiLU; Delta = softplus(W u + b).
+The read-out of the state becomes (read + skip u) SiLU(z), projected back to the width.
 """
 
 from __future__ import annotations
@@ -21,17 +22,15 @@ from torch.utils.checkpoint import checkpoint
 
 from detent.errors import BackendUnavailable, InvalidConfig, InvalidInput, unknown
 from detent.nn.init import fan_in_
-from detent.nn.inputs import Rows, beside, check_call, check_index, check_lengths, steps_below, unpack_rows
+from detent.nn.inputs import Rows, check_call, check_index, check_lengths, expand_like, steps_below, unpack_rows
 from detent.nn.pretrained import Pretrained
 from detent.ops.affine.blocks import recur
-
-# -- What recurrent layers with a scan have in common: state in and out, padding, packing, resets, chunks, streaming.
 
 Streams = tuple[Tensor, ...]
 BACKENDS = ("reference", "tree")
 
 
-def resolve(name: str) -> str:
+def resolve_affine(name: str) -> str:
     """The backend that `name` stands for: `reference` (a loop over time) or `tree` (log depth), which "auto" is."""
     if name == "cpu":
         raise BackendUnavailable("backend 'cpu' composes tables, and this layer has none: pass backend='tree'.")
@@ -41,7 +40,7 @@ def resolve(name: str) -> str:
 
 
 def at_least(least: int, **settings: int) -> None:
-    """Refuse a setting below the least value that means something."""
+    """Raise InvalidConfig for a setting below its least value."""
     for name, value in settings.items():
         if value < least:
             raise InvalidConfig(f"{name} must be at least {least}; got {value}.")
@@ -59,7 +58,7 @@ class Recurrent(Pretrained, nn.Module, ABC):
 
     @abstractmethod
     def streams(self, rows: Tensor) -> Streams:
-        """... m -> ... f each: what a row of the input says, whatever came before it."""
+        """... m -> ... f each: everything that depends on a row of the input alone."""
 
     @abstractmethod
     def advance(self, streams: Streams, h: Tensor) -> Tensor:
@@ -67,17 +66,17 @@ class Recurrent(Pretrained, nn.Module, ABC):
 
     @abstractmethod
     def read(self, streams: Streams, h: Tensor) -> Tensor:
-        """B f each, and a state -> what is read from it."""
+        """B f each, and a state -> its read-out."""
 
     @abstractmethod
     def scan(
         self, streams: Streams, h: Tensor, taken: Tensor | None, resets: Tensor | None
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        """B L f each -> (what is read after every step, the last state). `taken` and `resets` are B L booleans."""
+        """B L f each -> (the read-out after every step, the last state). `taken` and `resets` are B L booleans."""
 
     @abstractmethod
     def finish(self, streams: Streams, read: Tensor) -> Tensor:
-        """... f each, and what was read -> ... m."""
+        """... f each, and the read-out -> ... m."""
 
     def forward(
         self, x: Rows, state: Tensor | None = None, *, lengths: Tensor | None = None,
@@ -96,12 +95,12 @@ class Recurrent(Pretrained, nn.Module, ABC):
             return self._packed(rows, index, state, cu_seqlens, resets)
         given = rows if index is None else check_index(index, len(rows))
         check_lengths(lengths, given.shape)
-        # autocast would put half of a recurrence into half precision; whoever wants that asks for layer.half()
+        # autocast would put half of a recurrence into half precision; call layer.half() for all of it
         with torch.autocast(rows.device.type, enabled=False):
             state = self._start(state, given.shape[0])
-            fixed = None if index is None else self.streams(self._real(rows))
+            distinct = None if index is None else self.streams(self._cast(rows))
             taken = None if lengths is None else steps_below(lengths, given.shape[1])
-            y, last = self._in_chunks(self._real(rows) if index is None else given, fixed, state, taken, resets)
+            y, last = self._in_chunks(self._cast(rows) if index is None else given, distinct, state, taken, resets)
         return y.to(rows.dtype), last
 
     def step(self, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -112,35 +111,35 @@ class Recurrent(Pretrained, nn.Module, ABC):
                 f"got {x.dtype} of shape {tuple(x.shape)}."
             )
         with torch.autocast(x.device.type, enabled=False):
-            streams = self.streams(self._real(x))
+            streams = self.streams(self._cast(x))
             h = self.advance(streams, self._start(state, len(x)))
             return self.finish(streams, self.read(streams, h)).to(x.dtype), h
 
     def _in_chunks(
-        self, x: Tensor, fixed: Streams | None, state: Tensor, taken: Tensor | None, resets: Tensor | None
+        self, x: Tensor, distinct: Streams | None, state: Tensor, taken: Tensor | None, resets: Tensor | None
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        """`_pass`, `chunk` steps at a time; in training the chunks are computed again for their gradients."""
+        """`_pass`, `chunk` steps at a time; in training, chunks are recomputed in the backward pass."""
         size = self.config.chunk or max(x.shape[1], 1)
         if x.shape[1] <= size:
-            return self._pass(x, fixed, state, taken, resets)
+            return self._pass(x, distinct, state, taken, resets)
         count = -(-x.shape[1] // size)
         masks = [[None] * count if mask is None else mask.split(size, dim=1) for mask in (taken, resets)]
         outputs = []
         for part, *mask in zip(x.split(size, dim=1), *masks, strict=True):
             if torch.is_grad_enabled():
                 y, state = checkpoint(
-                    self._pass, part, fixed, state, *mask, use_reentrant=False, preserve_rng_state=False
+                    self._pass, part, distinct, state, *mask, use_reentrant=False, preserve_rng_state=False
                 )  # fmt: skip
             else:
-                y, state = self._pass(part, fixed, state, *mask)
+                y, state = self._pass(part, distinct, state, *mask)
             outputs.append(y)
         return torch.cat(outputs, dim=1), state
 
     def _pass(
-        self, x: Tensor, fixed: Streams | None, state: Tensor, taken: Tensor | None, resets: Tensor | None
+        self, x: Tensor, distinct: Streams | None, state: Tensor, taken: Tensor | None, resets: Tensor | None
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """(y, state) of rows B L m, or of an index B L into streams that are already known."""
-        streams = self.streams(x) if fixed is None else tuple(embedding(x, rows) for rows in fixed)
+        streams = self.streams(x) if distinct is None else tuple(embedding(x, rows) for rows in distinct)
         run = self._loop if self.backend == "reference" and x.shape[1] else self.scan
         read, last = run(streams, state, taken, resets)
         return self.finish(streams, read), last
@@ -151,23 +150,23 @@ class Recurrent(Pretrained, nn.Module, ABC):
         """The definition of `scan`."""
         fresh, reads = self._start(None, len(h)), []
         for t, here in enumerate(zip(*(stream.unbind(1) for stream in streams), strict=True)):
-            before = h if resets is None else torch.where(beside(resets[:, t], h), fresh, h)
+            before = h if resets is None else torch.where(expand_like(resets[:, t], h), fresh, h)
             after = self.advance(here, before)
-            h = after if taken is None else torch.where(beside(taken[:, t], h), after, h)
+            h = after if taken is None else torch.where(expand_like(taken[:, t], h), after, h)
             reads.append(self.read(here, h))
         return torch.stack(reads, dim=1), h
 
     def _recur(
         self, kernel: str, streams: Sequence[Tensor], shared: Sequence[Tensor], h: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """A kernel in blocks; what a backward pass needs is kept only if there will be one."""
+        """Run a kernel in blocks; states are saved only if there will be a backward pass."""
         keep = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (*streams, *shared, h))
         read, last, _ = recur(kernel, [stream.contiguous() for stream in streams], list(shared), h, keep)
         return read, last
 
     @staticmethod
-    def _forgets(taken: Tensor | None, resets: Tensor | None, like: Tensor) -> list[Tensor]:
-        """The stream of ones where an episode begins, if there is any such place."""
+    def _reset_stream(taken: Tensor | None, resets: Tensor | None, like: Tensor) -> list[Tensor]:
+        """The stream of ones where an episode begins, if there are resets."""
         if resets is None:
             return []
         return [(resets if taken is None else resets & taken)[..., None].to(like.dtype)]
@@ -175,7 +174,7 @@ class Recurrent(Pretrained, nn.Module, ABC):
     def _packed(
         self, rows: Tensor, index: Tensor | None, state: Tensor | None, cu_seqlens: Tensor, resets: Tensor | None
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        """Sequences back to back, laid side by side for the pass."""
+        """Packed sequences, padded for the pass."""
         where, taken = unpack_rows(cu_seqlens, len(rows if index is None else index), rows.device)
         x = (rows, index[where]) if index is not None else embedding(where, rows)
         resets = None if resets is None else resets[where]
@@ -191,17 +190,17 @@ class Recurrent(Pretrained, nn.Module, ABC):
             )
         return zero if state is None else state
 
-    def _real(self, rows: Tensor) -> Tensor:
-        """In the format of the weights, which is that of every step."""
+    def _cast(self, rows: Tensor) -> Tensor:
+        """Cast to the type of the weights, which is that of every step."""
         return rows.to(next(self.parameters()).dtype)
 
 
-SLOWEST, FASTEST = 1e-3, 1e-1
-"""Between these the paces Delta begin, evenly on a logarithmic scale, as in Mamba."""
+DT_MIN, DT_MAX = 1e-3, 1e-1
+"""The initial Delta are log-uniform between these, as in Mamba."""
 
 
 class Gated(Recurrent):
-    """Channels with states of their own; subclasses say how a state moves and is read."""
+    """Channels with states of their own; subclasses define how a state changes and is read."""
 
     @dataclass(frozen=True, kw_only=True, slots=True)
     class Config:
@@ -224,7 +223,7 @@ class Gated(Recurrent):
     ) -> None:  # fmt: skip
         super().__init__()
         self.config = self.Config(width=width, channels=channels, states=states, chunk=chunk)
-        self.backend = resolve(backend)
+        self.backend = resolve_affine(backend)
         self.in_proj = nn.Linear(width, 2 * channels, bias=False)
         self.dt_proj = nn.Linear(channels, channels)
         self.skip = nn.Parameter(torch.empty(channels))
@@ -233,15 +232,15 @@ class Gated(Recurrent):
         self.reset_parameters(generator)
 
     def build(self) -> None:
-        """Make the parameters of the recurrence itself."""
+        """Create the parameters of the recurrence itself."""
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         for linear in (self.in_proj, self.dt_proj, self.out_proj):
             fan_in_(linear, generator)
         nn.init.ones_(self.skip)
         with torch.no_grad():
-            paces = torch.empty_like(self.dt_proj.bias).uniform_(log(SLOWEST), log(FASTEST), generator=generator).exp()
-            self.dt_proj.bias.copy_(paces.expm1().log())  # softplus undone
+            dt = torch.empty_like(self.dt_proj.bias).uniform_(log(DT_MIN), log(DT_MAX), generator=generator).exp()
+            self.dt_proj.bias.copy_(dt.expm1().log())  # inverse of softplus
 
     def streams(self, rows: Tensor) -> Streams:
         """(Delta, u, z)."""

@@ -2,8 +2,8 @@
 
     B  batch     L  length     d  units     n  levels of a unit
 
-A push of p in {-1, 0, 1} is the table k -> k + p, held between 0 and n - 1. With two levels these are "set low", "keep"
-and "set high": the flip-flop. States are found by the scan over tables, so they are exact. The backward pass is the
+A push of p in {-1, 0, 1} is the table k -> k + p, clipped to 0 .. n - 1. With two levels these are "set low", "keep"
+and "set high": the flip-flop. States come from the scan over tables, so they are exact. The backward pass is the
 adjoint of the recurrence that the tables came from, with v the value of a level:
 
     two levels       v <- z s + (1 - z) v         set where z = 1; v is -1 or 1
@@ -31,12 +31,12 @@ def level_dtype(n: int) -> torch.dtype:
 
 
 def values(levels: Tensor, n: int, dtype: torch.dtype) -> Tensor:
-    """What the levels are worth: -1 and 1, or -k .. k."""
+    """The values of levels: -1 and 1, or -k .. k."""
     return (2 * levels.to(dtype) - 1) if n == 2 else levels.to(dtype) - n // 2
 
 
 def levels_of(values: Tensor, n: int) -> Tensor:
-    """The way back."""
+    """The inverse of `values`."""
     return ((values.detach() + 1) / 2 if n == 2 else values.detach() + n // 2).round().long()
 
 
@@ -46,68 +46,71 @@ def push_tables(push: Tensor, n: int) -> Tensor:
     return each.clamp(0, n - 1).to(level_dtype(n))[push.long() + 1]
 
 
-def _hold(
-    z: Tensor, s: Tensor, start: Tensor, resets: Tensor | None, n: int, home: int, backend: str
+def _memory_scan(
+    z: Tensor, s: Tensor, start: Tensor, resets: Tensor | None, n: int, initial_level: int, backend: str
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """(values, levels) after every step, B L d each; where `resets` (B L) says so, a step starts at level `home`."""
+    """(values, levels) after every step, B L d each; a step with `resets` (B L) starts at `initial_level`."""
     B, L, d = z.shape
     tables = push_tables(z * s, n)
     if resets is not None:
-        tables = torch.where(resets[..., None, None], tables[..., home, None], tables)
+        tables = torch.where(resets[..., None, None], tables[..., initial_level, None], tables)
     levels = scan(backend).run(tables.view(B, L, d * n), levels_of(start, n), (n,) * d)
     return values(levels, n, z.dtype), levels
 
 
-hold = torch.library.custom_op("detent::hold", _hold, mutates_args=())
+memory_scan = torch.library.custom_op("detent::memory_scan", _memory_scan, mutates_args=())
 
 
-@hold.register_fake
+@memory_scan.register_fake
 def _(
-    z: Tensor, s: Tensor, start: Tensor, resets: Tensor | None, n: int, home: int, backend: str
+    z: Tensor, s: Tensor, start: Tensor, resets: Tensor | None, n: int, initial_level: int, backend: str
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     return torch.empty_like(z, memory_format=torch.contiguous_format), z.new_empty(z.shape, dtype=level_dtype(n))
 
 
-def _pull_back(
-    gain: Tensor, z: Tensor, s: Tensor, start: Tensor, resets: Tensor | None, levels: Tensor, n: int, home: int
+def _memory_scan_backward(
+    output_grad: Tensor, z: Tensor, s: Tensor, start: Tensor, resets: Tensor | None, levels: Tensor, n: int,
+    initial_level: int,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Gradients of z, s and the start."""
-    if gain.numel() == 0:
-        return torch.zeros_like(gain), torch.zeros_like(gain), torch.zeros_like(start)
+    if output_grad.numel() == 0:
+        return torch.zeros_like(output_grad), torch.zeros_like(output_grad), torch.zeros_like(start)
     path = values(levels, n, z.dtype)
     before = torch.cat([start[:, None], path[:, :-1]], dim=1)
     if resets is not None:
-        before = torch.where(resets[..., None], values(torch.tensor(home), n, z.dtype), before)
-    # at a barrier nothing moves, and nothing that would move it is felt
+        before = torch.where(resets[..., None], values(torch.tensor(initial_level), n, z.dtype), before)
+    # at a barrier nothing moves, and no gradient passes
     free = torch.ones_like(z) if n == 2 else (path == before + z * s).to(z.dtype)
     through = 1 - z if n == 2 else free
     if resets is not None:
         through = torch.where(resets[..., None], 0, through)
-    worth, of_start = diagonal_adjoint(through, gain)
-    return worth * ((s - before) if n == 2 else s * free), worth * z * free, of_start
+    lam, grad_start = diagonal_adjoint(through, output_grad)
+    return lam * ((s - before) if n == 2 else s * free), lam * z * free, grad_start
 
 
-pull_back = torch.library.custom_op("detent::hold_backward", _pull_back, mutates_args=())
+memory_scan_backward = torch.library.custom_op("detent::memory_scan_backward", _memory_scan_backward, mutates_args=())
 
 
-@pull_back.register_fake
-def _(gain: Tensor, z: Tensor, s: Tensor, start: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
+@memory_scan_backward.register_fake
+def _(output_grad: Tensor, z: Tensor, s: Tensor, start: Tensor, *_: Any) -> tuple[Tensor, Tensor, Tensor]:
     return z.new_empty(z.shape), s.new_empty(s.shape), start.new_empty(start.shape)
 
 
-def _keep(ctx: Any, inputs: Any, output: Any) -> None:
-    z, s, start, resets, ctx.n, ctx.home, _ = inputs
+def _setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+    z, s, start, resets, ctx.n, ctx.initial_level, _ = inputs
     ctx.save_for_backward(z, s, start, resets, output[1])
     ctx.mark_non_differentiable(output[1])
 
 
-def _backward(ctx: Any, gain: Tensor, _levels: Tensor) -> tuple[Any, ...]:
+def _backward(ctx: Any, output_grad: Tensor, _levels: Tensor) -> tuple[Any, ...]:
     z, s, start, resets, levels = ctx.saved_tensors
-    of_z, of_s, of_start = pull_back(gain.contiguous(), z, s, start, resets, levels, ctx.n, ctx.home)
-    return of_z, of_s, of_start, None, None, None, None
+    grad_z, grad_s, grad_start = memory_scan_backward(
+        output_grad.contiguous(), z, s, start, resets, levels, ctx.n, ctx.initial_level
+    )
+    return grad_z, grad_s, grad_start, None, None, None, None
 
 
-hold.register_autograd(_backward, setup_context=_keep)
+memory_scan.register_autograd(_backward, setup_context=_setup_context)
 
 
 @torch.library.custom_op("detent::ordered_linear", mutates_args=())
@@ -131,13 +134,13 @@ def _linear_setup(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.save_for_backward(*inputs[:2])
 
 
-def _linear_backward(ctx: Any, gain: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+def _linear_backward(ctx: Any, output_grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
     rows, weight = ctx.saved_tensors
-    of_rows, of_weight, of_bias, _ = ctx.needs_input_grad
+    grad_rows, of_weight, of_bias, _ = ctx.needs_input_grad
     return (
-        gain @ weight if of_rows else None,
-        gain.T @ rows if of_weight else None,
-        gain.sum(0) if of_bias else None,
+        output_grad @ weight if grad_rows else None,
+        output_grad.T @ rows if of_weight else None,
+        output_grad.sum(0) if of_bias else None,
         None,
     )
 

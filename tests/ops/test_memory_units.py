@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from detent.ops.memory_units import hold, levels_of, ordered_linear, push_tables, values
+from detent.ops.memory_units import levels_of, memory_scan, ordered_linear, push_tables, values
 from tests.conftest import backends_under_test
 from tests.ops.affine.close import ROUNDING, distance, gradients
 
@@ -23,12 +23,12 @@ def given(n: int, B: int, L: int, d: int = 3) -> tuple[Tensor, Tensor, Tensor]:
     return z, s, start
 
 
-def loop(z: Tensor, s: Tensor, h: Tensor, resets: Tensor | None, n: int, home: int) -> Tensor:
+def loop(z: Tensor, s: Tensor, h: Tensor, resets: Tensor | None, n: int, initial_level: int) -> Tensor:
     """The equations, differentiated by autograd."""
     path = []
     for t in range(z.shape[1]):
         if resets is not None:
-            h = torch.where(resets[:, t, None], values(torch.tensor(home), n, h.dtype), h)
+            h = torch.where(resets[:, t, None], values(torch.tensor(initial_level), n, h.dtype), h)
         push = z[:, t] * s[:, t]
         h = push + (1 - z[:, t]) * h if n == 2 else (h + push).clamp(-(n // 2), n // 2)
         path.append(h)
@@ -51,9 +51,9 @@ def test_more_levels_are_shifts_that_stop(n: int) -> None:
 @pytest.mark.parametrize("n", [2, 3, 9])
 def test_levels_and_their_values(n: int) -> None:
     levels = torch.arange(n)
-    worth = values(levels, n, torch.float16)
-    assert worth.tolist() == ([-1, 1] if n == 2 else list(range(-(n // 2), n // 2 + 1)))
-    assert torch.equal(levels_of(worth, n), levels)
+    level_values = values(levels, n, torch.float16)
+    assert level_values.tolist() == ([-1, 1] if n == 2 else list(range(-(n // 2), n // 2 + 1)))
+    assert torch.equal(levels_of(level_values, n), levels)
 
 
 @pytest.mark.parametrize("resetting", [False, True])
@@ -62,7 +62,7 @@ def test_levels_and_their_values(n: int) -> None:
 def test_the_scan_is_the_loop(n: int, backend: str, L: int, resetting: bool) -> None:
     z, s, start = given(n, 3, L)
     resets = torch.rand(3, L, generator=torch.Generator().manual_seed(1)) < 0.1 if resetting else None
-    path, levels = hold(z, s, start, resets, n, n // 3, backend)
+    path, levels = memory_scan(z, s, start, resets, n, n // 3, backend)
     wanted = loop(z, s, start, resets, n, n // 3)
     assert torch.equal(path, wanted)
     assert torch.equal(levels.long(), levels_of(wanted, n))
@@ -77,13 +77,15 @@ def test_the_comparison_barks() -> None:
     wrong[1, 39, 2] *= -1
     set_there = z.detach().clone()
     set_there[1, 39, 2] = 1
-    assert not torch.equal(hold(set_there, wrong, start, None, 2, 0, "tree")[0], loop(set_there, s, start, None, 2, 0))
+    assert not torch.equal(
+        memory_scan(set_there, wrong, start, None, 2, 0, "tree")[0], loop(set_there, s, start, None, 2, 0)
+    )
 
 
 @pytest.mark.parametrize("n", [2, 5])
 def test_the_operator_is_a_good_citizen(n: int) -> None:
     for resets in (None, torch.zeros(2, 9, dtype=torch.bool)):
-        torch.library.opcheck(hold, (*given(n, 2, 9), resets, n, 0, "tree"))
+        torch.library.opcheck(memory_scan, (*given(n, 2, 9), resets, n, 0, "tree"))
 
 
 @pytest.mark.parametrize("backend", [name for name in backends_under_test() if name != "tree"])

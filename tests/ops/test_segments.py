@@ -65,34 +65,34 @@ def test_windows_read_every_row_once_and_in_order(chunk):
     segments = padded_segments(torch.tensor([5, 0, 3, 1]), 6)
     parts = list(windows(segments, chunk))
     seen = [[] for _ in range(24)]
-    rooms = torch.zeros(4, dtype=torch.int64)
+    padding = torch.zeros(4, dtype=torch.int64)
     for number, part in enumerate(parts):
-        rooms += part[:, PADDING]
+        padding += part[:, PADDING]
         for row, step in zip(rows_of(part).tolist(), steps_of(part)[1].tolist(), strict=True):
             seen[row].append((number, step))
     assert [len(visits) for visits in seen] == [1] * 5 + [0] * 7 + [1] * 3 + [0] * 3 + [1] + [0] * 5
-    assert rooms.tolist() == segments[:, PADDING].tolist()
+    assert padding.tolist() == segments[:, PADDING].tolist()
     assert [seen[row][0][1] for row in range(5)] == [0, 1, 2, 3, 4]
 
 
-def test_a_layout_knows_who_opens_and_who_closes():
+def test_make_layout_splits_at_resets():
     resets = torch.tensor([[False, True, False], [True, False, False]])
     start = torch.tensor([[1], [1]])
     layout = make_layout((2, 3), start, (3,), None, None, resets, (2,))
     assert layout.starts.flatten().tolist() == [1, 2, 2]
     assert layout.splits is not None
-    assert layout.splits.opening.tolist() == [0, 2]
-    assert layout.splits.closing.tolist() == [1, 2]
-    assert layout.splits.carried.tolist() == [True, False]
+    assert layout.splits.first.tolist() == [0, 2]
+    assert layout.splits.last.tolist() == [1, 2]
+    assert layout.splits.uses_start.tolist() == [True, False]
 
 
-def test_held_rows_name_their_segment():
+def test_padding_rows_name_their_segment():
     layout = make_layout((2, 3), torch.tensor([[0], [0]]), (3,), torch.tensor([1, 3]), None, None, (0,))
     rows, owner = layout.padding_rows
     assert rows.tolist() == [1, 2]
     assert owner.tolist() == [0, 0]
 
 
-def test_wrong_states_are_refused():
+def test_make_layout_refuses_states_out_of_range():
     with pytest.raises(InvalidInput, match="that head has 3 indices"):
         make_layout((1, 1), torch.tensor([[3]]), (3,), None, None, None, (0,))

@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 
 from detent.ops.affine import aussm, mamba, pdssm
-from detent.ops.affine.scan import STEPS
-from detent.ops.affine.workspace import Room, together
+from detent.ops.affine.chunked_scan import STEPS
+from detent.ops.affine.workspace import Workspace, parallel_map
 
 CACHED, PARALLEL = 1 << 20, 1 << 26
 """Numbers of a block on a CPU, where they should stay near a core, and on a device that wants many at once."""
 LEAST = 1 << 18
-"""Numbers below which a block is not worth a turn of its own."""
-CREWS = 8
+"""Numbers below which a block is not lam a turn of its own."""
+ROW_GROUPS = 8
 """Groups of rows that can be worked on at the same time, if there are so many rows."""
 
 
@@ -35,12 +35,13 @@ class Kernel(Protocol):
         """(numbers of a state, width of the output)."""
 
     def forward(
-        self, streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, room: Room
+        self, streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, workspace: Workspace
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """(output R T o, last state R ...)."""
 
     def backward(
-        self, streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, gain: Tensor, last: Tensor, room: Room
+        self, streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, output_grad: Tensor, last: Tensor,
+        workspace: Workspace,
     ) -> tuple[list[Tensor], list[Tensor], Tensor]:  # fmt: skip
         """Gradients of the streams, the parameters and the start, from those of the output and the last state."""
 
@@ -52,7 +53,7 @@ def block(B: int, L: int, numbers: int, device: torch.device) -> tuple[int, int]
     """(rows, steps) of a block, for states of so many numbers; the same however many threads there are."""
     lanes = max(16, (CACHED if device.type == "cpu" else PARALLEL) // (STEPS * numbers))
     most = max(1, -(-L // STEPS))
-    fair = max(-(-B // CREWS), LEAST // (STEPS * most * numbers)) if device.type == "cpu" else B
+    fair = max(-(-B // ROW_GROUPS), LEAST // (STEPS * most * numbers)) if device.type == "cpu" else B
     rows = max(1, min(B, fair, lanes // min(4, most)))
     return rows, STEPS * min(max(1, lanes // rows), most)
 
@@ -72,15 +73,15 @@ def _recur(
     borders = start.new_empty(-(-L // T) if keep else 0, *start.shape)
     last = start.clone()
 
-    def go(rows: slice, room: Room) -> None:
+    def go(rows: slice, workspace: Workspace) -> None:
         h = start[rows]
         for border, steps in enumerate(_pieces(L, T)):
             if keep:
                 borders[border, rows] = h
-            output[rows, steps], h = run.forward([x[rows, steps] for x in streams], shared, h, room)
+            output[rows, steps], h = run.forward([x[rows, steps] for x in streams], shared, h, workspace)
         last[rows] = h
 
-    together(go, _pieces(B, R), lambda: Room(start))
+    parallel_map(go, _pieces(B, R), lambda: Workspace(start))
     return output, last, borders
 
 
@@ -101,46 +102,48 @@ def _(
     )
 
 
-def _pull_back(
-    kernel: str, streams: Sequence[Tensor], shared: Sequence[Tensor], borders: Tensor, gain: Tensor, last: Tensor
+def _recur_backward(
+    kernel: str, streams: Sequence[Tensor], shared: Sequence[Tensor], borders: Tensor, output_grad: Tensor, last: Tensor
 ) -> list[Tensor]:  # fmt: skip
     """Gradients of the streams, of the parameters, and of the start."""
     run = KERNELS[kernel]
     B, L = streams[0].shape[:2]
     R, T = block(B, L, run.sizes(last)[0], last.device)
-    of_streams = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in streams]
-    of_shared = [torch.zeros_like(x, memory_format=torch.contiguous_format) for x in shared]
-    of_start = last.clone(memory_format=torch.contiguous_format)
+    grad_streams = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in streams]
+    grad_shared = [torch.zeros_like(x, memory_format=torch.contiguous_format) for x in shared]
+    grad_start = last.clone(memory_format=torch.contiguous_format)
 
-    def go(rows: slice, room: Room) -> list[Tensor]:
-        g, totals = last[rows], [torch.zeros_like(x) for x in of_shared]
+    def go(rows: slice, workspace: Workspace) -> list[Tensor]:
+        g, totals = last[rows], [torch.zeros_like(x) for x in grad_shared]
         for border, steps in reversed(list(enumerate(_pieces(L, T)))):
             here = [x[rows, steps] for x in streams]
-            pulled, summed, g = run.backward(here, shared, borders[border, rows], gain[rows, steps], g, room)
-            for whole, part in zip(of_streams, pulled, strict=True):
+            pulled, summed, g = run.backward(
+                here, shared, borders[border, rows], output_grad[rows, steps], g, workspace
+            )
+            for whole, part in zip(grad_streams, pulled, strict=True):
                 whole[rows, steps] = part
             for total, part in zip(totals, summed, strict=True):
                 total += part
-        of_start[rows] = g
+        grad_start[rows] = g
         return totals
 
-    for totals in together(go, _pieces(B, R), lambda: Room(last)):
-        for whole, part in zip(of_shared, totals, strict=True):
+    for totals in parallel_map(go, _pieces(B, R), lambda: Workspace(last)):
+        for whole, part in zip(grad_shared, totals, strict=True):
             whole += part
-    return [*of_streams, *of_shared, of_start]
+    return [*grad_streams, *grad_shared, grad_start]
 
 
-pull_back = torch.library.custom_op("detent::recur_backward", _pull_back, mutates_args=())
+recur_backward = torch.library.custom_op("detent::recur_backward", _recur_backward, mutates_args=())
 
 
-@pull_back.register_fake
+@recur_backward.register_fake
 def _(
-    kernel: str, streams: Sequence[Tensor], shared: Sequence[Tensor], borders: Tensor, gain: Tensor, last: Tensor
+    kernel: str, streams: Sequence[Tensor], shared: Sequence[Tensor], borders: Tensor, output_grad: Tensor, last: Tensor
 ) -> list[Tensor]:  # fmt: skip
     return [x.new_empty(x.shape) for x in (*streams, *shared, last)]
 
 
-def _keep(ctx: Any, inputs: Any, output: Any) -> None:
+def _setup_context(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.kernel, streams, shared, _, kept = inputs
     assert kept, "a pass that is to be differentiated keeps its borders"
     ctx.streams = len(streams)
@@ -148,11 +151,11 @@ def _keep(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.mark_non_differentiable(output[2])
 
 
-def _backward(ctx: Any, gain: Tensor, last: Tensor, _borders: Tensor) -> tuple[Any, ...]:
+def _backward(ctx: Any, output_grad: Tensor, last: Tensor, _borders: Tensor) -> tuple[Any, ...]:
     *given, borders = ctx.saved_tensors
     streams, shared = given[: ctx.streams], given[ctx.streams :]
-    *grown, of_start = pull_back(ctx.kernel, streams, shared, borders, gain, last)
-    return None, grown[: ctx.streams], grown[ctx.streams :], of_start, None
+    *grown, grad_start = recur_backward(ctx.kernel, streams, shared, borders, output_grad, last)
+    return None, grown[: ctx.streams], grown[ctx.streams :], grad_start, None
 
 
-recur.register_autograd(_backward, setup_context=_keep)
+recur.register_autograd(_backward, setup_context=_setup_context)

@@ -15,14 +15,14 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from detent.errors import InvalidInput
-from detent.ops.affine.scan import (
+from detent.ops.affine.chunked_scan import (
     Diagonal,
+    chunked_adjoint,
+    chunked_scan,
     conjugate,
     fill_up,
     in_chunks,
     paired_product,
-    sweep,
-    sweep_back,
     times,
     unit,
 )
@@ -59,7 +59,7 @@ class _DiagonalScan(torch.autograd.Function):
         steps = [(part,) for part in in_chunks(fill_up(a, unit(a.ndim, a, pairs=pairs)))]
         drives = fill_up(b)
         states = torch.empty_like(drives, memory_format=torch.contiguous_format)
-        sweep(Diagonal(pairs=pairs), steps, in_chunks(drives), h0, in_chunks(states))
+        chunked_scan(Diagonal(pairs=pairs), steps, in_chunks(drives), h0, in_chunks(states))
         states = states.narrow(-2, 0, b.shape[-2]).contiguous()
         ctx.save_for_backward(a, states, h0)
         ctx.pairs = pairs
@@ -67,21 +67,21 @@ class _DiagonalScan(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gain: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, output_grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         (a, states, h0), pairs = ctx.saved_tensors, ctx.pairs
-        worth, of_start = diagonal_adjoint(a, gain, pairs=pairs)
+        lam, grad_start = diagonal_adjoint(a, output_grad, pairs=pairs)
         before = torch.cat([h0.unsqueeze(-2), states.narrow(-2, 0, a.shape[-2] - 1)], dim=-2)
-        return times(worth, conjugate(before, pairs=pairs), pairs=pairs), worth, of_start, None
+        return times(lam, conjugate(before, pairs=pairs), pairs=pairs), lam, grad_start, None
 
 
-def diagonal_adjoint(a: Tensor, gain: Tensor, *, pairs: bool = False) -> tuple[Tensor, Tensor]:
+def diagonal_adjoint(a: Tensor, output_grad: Tensor, *, pairs: bool = False) -> tuple[Tensor, Tensor]:
     """lambda_t = g_t + conj(a_{t+1}) lambda_{t+1}, and lambda before the first step; B L F, or 2 B L F for pairs."""
     adjoint = conjugate(fill_up(a, unit(a.ndim, a, pairs=pairs)), pairs=pairs)
-    gains, one = fill_up(gain), unit(a.ndim - 1, a, pairs=pairs)
-    worth = torch.empty_like(gains, memory_format=torch.contiguous_format)
-    steps, last = [(part,) for part in in_chunks(adjoint)], torch.zeros_like(gain.select(-2, 0))
-    sweep_back(Diagonal(pairs=pairs), steps, in_chunks(gains), last, (one,), in_chunks(worth))
-    return worth.narrow(-2, 0, a.shape[-2]), times(adjoint.select(-2, 0), worth.select(-2, 0), pairs=pairs)
+    gains, one = fill_up(output_grad), unit(a.ndim - 1, a, pairs=pairs)
+    lam = torch.empty_like(gains, memory_format=torch.contiguous_format)
+    steps, last = [(part,) for part in in_chunks(adjoint)], torch.zeros_like(output_grad.select(-2, 0))
+    chunked_adjoint(Diagonal(pairs=pairs), steps, in_chunks(gains), last, (one,), in_chunks(lam))
+    return lam.narrow(-2, 0, a.shape[-2]), times(adjoint.select(-2, 0), lam.select(-2, 0), pairs=pairs)
 
 
 def _check(a: Tensor, b: Tensor, h0: Tensor, pairs: bool) -> None:

@@ -16,15 +16,15 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from detent.errors import InvalidInput
-from detent.ops.affine.scan import (
-    Pullback,
-    Shuffle,
+from detent.ops.affine.chunked_scan import (
+    ColumnOneHot,
+    ColumnOneHotAdjoint,
+    chunked_adjoint,
+    chunked_scan,
     conjugate,
     fill_up,
     in_chunks,
     paired_product,
-    sweep,
-    sweep_back,
     times,
     unit,
 )
@@ -59,11 +59,13 @@ def states(table: Tensor, d: Tensor, b: Tensor, h0: Tensor, *, pairs: bool) -> T
     scales = in_chunks(fill_up(d, unit(d.ndim, d, pairs=pairs)))
     drives = fill_up(b)
     out = torch.empty_like(drives, memory_format=torch.contiguous_format)
-    sweep(Shuffle(pairs=pairs), list(zip(tables, scales, strict=True)), in_chunks(drives), h0, in_chunks(out))
+    chunked_scan(
+        ColumnOneHot(pairs=pairs), list(zip(tables, scales, strict=True)), in_chunks(drives), h0, in_chunks(out)
+    )
     return out.narrow(-2, 0, b.shape[-2])
 
 
-def worths(table: Tensor, d: Tensor, gains: Tensor, last: Tensor, *, pairs: bool) -> tuple[Tensor, Tensor]:
+def adjoint_states(table: Tensor, d: Tensor, gains: Tensor, last: Tensor, *, pairs: bool) -> tuple[Tensor, Tensor]:
     """lambda_t = g_t + (P_{t+1} D_{t+1})^H lambda_{t+1}, and lambda before the first step."""
     stay, one = torch.arange(table.shape[-1], device=table.device), unit(d.ndim, d, pairs=pairs)
     tables = in_chunks(fill_up(table, stay))
@@ -71,7 +73,7 @@ def worths(table: Tensor, d: Tensor, gains: Tensor, last: Tensor, *, pairs: bool
     gains = fill_up(gains)
     out = torch.empty_like(gains, memory_format=torch.contiguous_format)
     steps, identity = list(zip(tables, scales, strict=True)), (stay, one.squeeze(-1))
-    sweep_back(Pullback(pairs=pairs), steps, in_chunks(gains), last, identity, in_chunks(out))
+    chunked_adjoint(ColumnOneHotAdjoint(pairs=pairs), steps, in_chunks(gains), last, identity, in_chunks(out))
     first = out.select(-2, 0)
     scale = conjugate(d.select(-2, 0), pairs=pairs)
     before = times(scale, first.gather(-1, table.select(-2, 0).expand_as(first)), pairs=pairs)
@@ -90,12 +92,12 @@ class _PDScan(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gain: Tensor) -> tuple[None, Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, output_grad: Tensor) -> tuple[None, Tensor, Tensor, Tensor, None]:
         (table, d, path, h0), pairs = ctx.saved_tensors, ctx.pairs
-        worth, of_start = worths(table, d, gain, torch.zeros_like(h0), pairs=pairs)
+        lam, grad_start = adjoint_states(table, d, output_grad, torch.zeros_like(h0), pairs=pairs)
         before = torch.cat([h0.unsqueeze(-2), path.narrow(-2, 0, d.shape[-2] - 1)], dim=-2)
-        reached = worth.gather(-1, table.expand_as(worth))
-        return None, times(reached, conjugate(before, pairs=pairs), pairs=pairs), worth, of_start, None
+        reached = lam.gather(-1, table.expand_as(lam))
+        return None, times(reached, conjugate(before, pairs=pairs), pairs=pairs), lam, grad_start, None
 
 
 def _check(table: Tensor, d: Tensor, b: Tensor, h0: Tensor, pairs: bool) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 ROUNDING = 1e-12
 """Of the largest entry, in float64. Sums of up to a thousand terms, taken in two orders, differ by about a thousand
-units in the last place of their largest partial sum: 1000 * 2.2e-16, with room for gradients that sum twice."""
+units in the last place of their largest partial sum: 1000 * 2.2e-16, with workspace for gradients that sum twice."""
 
 
 def distance(found: Tensor, wanted: Tensor) -> float:

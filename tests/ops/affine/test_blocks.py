@@ -10,7 +10,7 @@ from torch import Tensor
 
 from detent.ops.affine import blocks
 from detent.ops.affine.blocks import block, recur
-from detent.ops.affine.hardmax import choose
+from detent.ops.affine.pdssm import choose
 from tests.ops.affine.close import ROUNDING, distance, gradients
 
 KERNELS = ("mamba", "aussm", "pdssm")
@@ -98,8 +98,8 @@ def test_nothing_to_do(kernel: str, B: int, L: int) -> None:
     output, last, _ = recur(kernel, streams, shared, start, True)
     assert output.shape[:2] == (B, L)
     assert torch.equal(last, start)
-    (of_start,) = torch.autograd.grad(last.sum() + output.sum(), [start])
-    assert torch.equal(of_start, torch.ones_like(start))
+    (grad_start,) = torch.autograd.grad(last.sum() + output.sum(), [start])
+    assert torch.equal(grad_start, torch.ones_like(start))
 
 
 def test_blocks_hold_whole_chunks_and_at_least_some_rows() -> None:

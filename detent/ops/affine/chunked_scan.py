@@ -15,13 +15,12 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
-
-# -- What the affine step h -> A h + b does and how steps compose, for the classes of matrices that stay in their class.
+from torch.nn.functional import pad
 
 Step = tuple[Tensor, ...]
 
 
-class Rules(Protocol):
+class StepRules(Protocol):
     """How steps of one class act."""
 
     def apply(self, step: Step, h: Tensor, drive: Tensor, out: Tensor | None = None) -> Tensor:
@@ -86,7 +85,7 @@ class Diagonal:
         return (times(first[0], then[0], pairs=self.pairs),)
 
 
-class Shuffle:
+class ColumnOneHot:
     """Steps (table, d), entries in the last dimension; those that meet in one row are summed."""
 
     def __init__(self, *, pairs: bool = False) -> None:
@@ -104,7 +103,7 @@ class Shuffle:
         return later.gather(-1, table), times(d, met, pairs=self.pairs)
 
 
-class Pullback:
+class ColumnOneHotAdjoint:
     """Steps (table, conjugate of d): h[k] <- conj(d[k]) h[table[k]] + drive[k]."""
 
     def __init__(self, *, pairs: bool = False) -> None:
@@ -124,8 +123,8 @@ STEPS = 16
 """Steps taken one after another at every level."""
 
 
-def sweep(
-    rules: Rules, steps: Sequence[Step], drives: Sequence[Tensor], start: Tensor, out: Sequence[Tensor]
+def chunked_scan(
+    rules: StepRules, steps: Sequence[Step], drives: Sequence[Tensor], start: Tensor, out: Sequence[Tensor]
 ) -> Tensor:  # fmt: skip
     """h_t = A_t h_{t-1} + b_t from `start` (... Z) on. Writes every state to `out`, which may be the drives.
 
@@ -137,8 +136,9 @@ def sweep(
     return h.select(-2, -1).clone()
 
 
-def sweep_back(
-    rules: Rules, steps: Sequence[Step], gains: Sequence[Tensor], last: Tensor, identity: Step, out: Sequence[Tensor]
+def chunked_adjoint(
+    rules: StepRules, steps: Sequence[Step], gains: Sequence[Tensor], last: Tensor, identity: Step,
+    out: Sequence[Tensor],
 ) -> None:  # fmt: skip
     """lambda_t = g_t + A_{t+1}^H lambda_{t+1}, with `last` added after the end. `steps` act as A_t^H.
 
@@ -146,8 +146,8 @@ def sweep_back(
     """
     following = tuple(_ahead(part, one) for part, one in zip(steps[0], identity, strict=True))
     order, gains, out = [following, *reversed(steps[1:])], gains[::-1], out[::-1]
-    whole, gain = _summary(rules, order, gains)
-    h = _begin(rules, tuple(part.flip(-2) for part in whole), gain.flip(-2), last).flip(-2)
+    whole, total = _summary(rules, order, gains)
+    h = _begin(rules, tuple(part.flip(-2) for part in whole), total.flip(-2), last).flip(-2)
     for step, drive, place in zip(order, gains, out, strict=True):
         h = rules.apply(step, h, drive, place)
 
@@ -170,32 +170,32 @@ def fill_up(x: Tensor, value: Tensor | float = 0.0) -> Tensor:
     return filled
 
 
-def _summary(rules: Rules, steps: Sequence[Step], drives: Sequence[Tensor]) -> tuple[Step, Tensor]:
+def _summary(rules: StepRules, steps: Sequence[Step], drives: Sequence[Tensor]) -> tuple[Step, Tensor]:
     """Every chunk as one affine map: (its matrix, its drive)."""
-    whole, gain = steps[0], drives[0]
-    if gain.shape[-2] > 1:  # a single chunk begins at the start, whatever it does
+    whole, total = steps[0], drives[0]
+    if total.shape[-2] > 1:  # a single chunk begins at the start, whatever it does
         for step, drive in zip(steps[1:], drives[1:], strict=True):
-            whole, gain = rules.compose(whole, step), rules.apply(step, gain, drive)
-    return whole, gain
+            whole, total = rules.compose(whole, step), rules.apply(step, total, drive)
+    return whole, total
 
 
-def _begin(rules: Rules, whole: Step, gain: Tensor, start: Tensor) -> Tensor:
+def _begin(rules: StepRules, whole: Step, total: Tensor, start: Tensor) -> Tensor:
     """... C Z: the state in which every chunk begins."""
-    C = gain.shape[-2]
-    begin = torch.empty_like(gain)
+    C = total.shape[-2]
+    begin = torch.empty_like(total)
     begin.select(-2, 0).copy_(start)
     many = C // STEPS * STEPS if C > STEPS else 0
     if many:
-        after = torch.empty_like(gain.narrow(-2, 0, many))
+        after = torch.empty_like(total.narrow(-2, 0, many))
         turns = range(STEPS)
         steps = [tuple(part[..., k:many:STEPS, :] for part in whole) for k in turns]
-        drives, places = ([x[..., k:many:STEPS, :] for k in turns] for x in (gain, after))
-        sweep(rules, steps, drives, start, places)
+        drives, places = ([x[..., k:many:STEPS, :] for k in turns] for x in (total, after))
+        chunked_scan(rules, steps, drives, start, places)
         kept = min(many, C - 1)
         begin.narrow(-2, 1, kept).copy_(after.narrow(-2, 0, kept))
     for c in range(max(many, 1), C):
         step = tuple(part.select(-2, c - 1) for part in whole)
-        rules.apply(step, begin.select(-2, c - 1), gain.select(-2, c - 1), begin.select(-2, c))
+        rules.apply(step, begin.select(-2, c - 1), total.select(-2, c - 1), begin.select(-2, c))
     return begin
 
 
@@ -206,3 +206,26 @@ def _ahead(first: Tensor, one: Tensor) -> Tensor:
     shifted.narrow(-2, 0, C - 1).copy_(first.narrow(-2, 1, C - 1))
     shifted.select(-2, C - 1).copy_(one)
     return shifted
+
+
+def to_lanes(x: Tensor) -> Tensor:
+    """R T f -> K f C R: time in chunks, rows innermost, where vector units need them; zeros follow the last step."""
+    R, T, f = x.shape
+    K = min(T, STEPS)
+    C = -(-T // K)
+    filled = pad(x, (0, 0, 0, C * K - T)) if C * K > T else x
+    return filled.reshape(R, C, K, f).permute(2, 3, 1, 0).contiguous()
+
+
+def from_lanes(x: Tensor, T: int) -> Tensor:
+    """K f C R -> R T f: the inverse of `to_lanes`."""
+    K, f, C, R = x.shape
+    return x.permute(3, 2, 0, 1).reshape(R, C * K, f)[:, :T]
+
+
+def shift(h: Tensor, start: Tensor, out: Tensor) -> Tensor:
+    """The state before every step, from those after: K ... C R and ... R -> K ... C R."""
+    out[1:] = h[:-1]
+    out[0, ..., 1:, :] = h[-1, ..., :-1, :]
+    out[0, ..., 0, :] = start
+    return out

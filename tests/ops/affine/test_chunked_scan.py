@@ -6,7 +6,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from detent.ops.affine.scan import STEPS, Diagonal, Pullback, Shuffle, Step, fill_up, in_chunks, sweep
+from detent.ops.affine.chunked_scan import (
+    STEPS,
+    ColumnOneHot,
+    ColumnOneHotAdjoint,
+    Diagonal,
+    Step,
+    chunked_scan,
+    fill_up,
+    in_chunks,
+)
 
 
 class Counting(Diagonal):
@@ -24,7 +33,7 @@ def test_the_depth_is_a_logarithm(levels: int) -> None:
     L = STEPS**levels
     a, b = torch.ones(1, L, 1), torch.ones(1, L, 1)
     out, rules = torch.empty_like(b), Counting()
-    last = sweep(rules, [(part,) for part in in_chunks(a)], in_chunks(b), torch.zeros(1, 1), in_chunks(out))
+    last = chunked_scan(rules, [(part,) for part in in_chunks(a)], in_chunks(b), torch.zeros(1, 1), in_chunks(out))
     assert torch.equal(out[0, :, 0], torch.arange(1, L + 1).float())
     assert float(last) == L
     assert rules.calls <= 2 * STEPS * levels
@@ -61,9 +70,9 @@ def test_shuffles_are_matrices() -> None:
             for _ in range(2)
         )
         h, b = (torch.randn(6, dtype=torch.complex128, generator=generator) for _ in range(2))
-        assert torch.allclose(Shuffle().apply(first, h, b), dense(first) @ h + b)
-        assert torch.allclose(dense(Shuffle().compose(first, then)), dense(then) @ dense(first))
+        assert torch.allclose(ColumnOneHot().apply(first, h, b), dense(first) @ h + b)
+        assert torch.allclose(dense(ColumnOneHot().compose(first, then)), dense(then) @ dense(first))
         back, forth = ((table, d.conj().resolve_conj()) for table, d in (first, then))
-        assert torch.allclose(Pullback().apply(back, h, b), dense(first).mH @ h + b)
-        composed = Pullback().compose(forth, back)
-        assert torch.allclose(Pullback().apply(composed, h, b), dense(first).mH @ dense(then).mH @ h + b)
+        assert torch.allclose(ColumnOneHotAdjoint().apply(back, h, b), dense(first).mH @ h + b)
+        composed = ColumnOneHotAdjoint().compose(forth, back)
+        assert torch.allclose(ColumnOneHotAdjoint().apply(composed, h, b), dense(first).mH @ dense(then).mH @ h + b)

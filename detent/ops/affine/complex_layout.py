@@ -1,9 +1,10 @@
 """Complex numbers within a block: torch's own, or two arrays of reals for the formats in which torch has none.
 
-    K  steps     d  channels     n  entries     C, R  see `lanes`
+    K  steps     d  channels     n  entries     C, R  see `chunked_scan.to_lanes`
 
 Outside a block a number is a pair (Re, Im) in the last dimension. Inside, an array of K d n C R numbers is a complex
-tensor of that shape (`Whole`), or one of reals with a first dimension of two (`Halves`). Whole is faster, by a fifth.
+tensor of that shape (`NativeComplex`), or one of reals with a first dimension of two (`SplitComplex`), which
+is a fifth slower.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from detent.ops.affine.scan import Diagonal, times, unit
-from detent.ops.affine.workspace import Room, shift
+from detent.ops.affine.chunked_scan import Diagonal, shift, times, unit
+from detent.ops.affine.workspace import Workspace
 
 
-class Plane(Protocol):
-    """How numbers lie in memory."""
+class ComplexLayout(Protocol):
+    """How complex numbers lie in memory."""
 
     rules: Diagonal
 
-    def array(self, room: Room, name: str, shape: tuple[int, ...]) -> Tensor:
+    def array(self, workspace: Workspace, name: str, shape: tuple[int, ...]) -> Tensor:
         """Memory for an array of this shape."""
 
     def beside(self, pairs: Tensor) -> Tensor:
@@ -56,13 +57,13 @@ class Plane(Protocol):
         """d n R numbers -> R d n 2."""
 
 
-class Whole:
+class NativeComplex:
     """Complex tensors."""
 
     rules = Diagonal()
 
-    def array(self, room: Room, name: str, shape: tuple[int, ...]) -> Tensor:
-        return torch.view_as_complex(room(name, *shape, 2))
+    def array(self, workspace: Workspace, name: str, shape: tuple[int, ...]) -> Tensor:
+        return torch.view_as_complex(workspace(name, *shape, 2))
 
     def beside(self, pairs: Tensor) -> Tensor:
         return torch.view_as_complex(pairs.clone(memory_format=torch.contiguous_format))[:, None, None]
@@ -95,13 +96,13 @@ class Whole:
         return torch.view_as_real(state.movedim(-1, 0))
 
 
-class Halves:
+class SplitComplex:
     """Real tensors, the real parts before the imaginary ones."""
 
     rules = Diagonal(pairs=True)
 
-    def array(self, room: Room, name: str, shape: tuple[int, ...]) -> Tensor:
-        return room(name, 2, *shape)
+    def array(self, workspace: Workspace, name: str, shape: tuple[int, ...]) -> Tensor:
+        return workspace(name, 2, *shape)
 
     def beside(self, pairs: Tensor) -> Tensor:
         return pairs.T.clone()[:, None, None, :, None, None]
@@ -137,6 +138,6 @@ class Halves:
         return state.permute(3, 1, 2, 0)
 
 
-def plane_of(reals: Tensor) -> Plane:
-    """The faster one that there is for the format of these numbers."""
-    return Whole() if reals.dtype in (torch.float32, torch.float64) else Halves()
+def complex_layout(reals: Tensor) -> ComplexLayout:
+    """The faster of the layouts that the format of these numbers allows."""
+    return NativeComplex() if reals.dtype in (torch.float32, torch.float64) else SplitComplex()

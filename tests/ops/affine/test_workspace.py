@@ -8,7 +8,7 @@ from time import sleep
 import pytest
 import torch
 
-from detent.ops.affine.workspace import Room, together
+from detent.ops.affine.workspace import Workspace, parallel_map
 
 
 @pytest.fixture(params=[1, 2, 3], ids="threads={}".format)
@@ -32,7 +32,7 @@ def test_in_order_and_one_at_a_time_per_tool(threads: int) -> None:
         alone = mine[-1] == task
         return task * task, alone
 
-    assert together(work, list(range(20)), tool) == [(k * k, True) for k in range(20)]
+    assert parallel_map(work, list(range(20)), tool) == [(k * k, True) for k in range(20)]
     assert len(made) == threads
     assert sorted(task for mine in made for task in mine) == list(range(20))
     assert torch.get_num_threads() == threads
@@ -40,12 +40,12 @@ def test_in_order_and_one_at_a_time_per_tool(threads: int) -> None:
 
 def test_inside_there_is_one_thread_and_no_gradient(threads: int) -> None:
     weight = torch.ones(3, requires_grad=True)
-    seen = together(lambda task, _: (torch.get_num_threads(), (weight * task).requires_grad), [1, 2, 3, 4], object)
+    seen = parallel_map(lambda task, _: (torch.get_num_threads(), (weight * task).requires_grad), [1, 2, 3, 4], object)
     assert seen == [(1, False)] * 4
 
 
 def test_nothing_to_do(threads: int) -> None:
-    assert together(lambda task, tool: task, [], object) == []
+    assert parallel_map(lambda task, tool: task, [], object) == []
 
 
 def test_an_error_comes_back(threads: int) -> None:
@@ -53,13 +53,13 @@ def test_an_error_comes_back(threads: int) -> None:
         return 1 / task
 
     with pytest.raises(ZeroDivisionError):
-        together(work, [1, 0, 2], object)
-    assert together(work, [1, 2], object) == [1.0, 0.5]
+        parallel_map(work, [1, 0, 2], object)
+    assert parallel_map(work, [1, 2], object) == [1.0, 0.5]
 
 
 def test_rooms_are_used_again() -> None:
-    room = Room(torch.zeros(1, dtype=torch.float64))
-    first, second = room("a", 4, 5), room("b", 20)
+    workspace = Workspace(torch.zeros(1, dtype=torch.float64))
+    first, second = workspace("a", 4, 5), workspace("b", 20)
     assert first.dtype == torch.float64
-    assert room("a", 2, 5).data_ptr() == first.data_ptr() != second.data_ptr()
-    assert room("a", 100).shape == (100,)
+    assert workspace("a", 2, 5).data_ptr() == first.data_ptr() != second.data_ptr()
+    assert workspace("a", 100).shape == (100,)

@@ -7,14 +7,14 @@ import torch
 
 from detent.nn import AUSSM
 from detent.ops.affine import aussm
-from detent.ops.affine.complex import Halves, Plane, Whole, plane_of
+from detent.ops.affine.complex_layout import ComplexLayout, NativeComplex, SplitComplex, complex_layout
 
 ROUNDING = 1e-12
 """Of the largest entry: two orders of the same few hundred operations in float64."""
 
 
-def outcome(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
-    monkeypatch.setattr(aussm, "plane_of", lambda _: plane)
+def outcome(layout: ComplexLayout, monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
+    monkeypatch.setattr(aussm, "complex_layout", lambda _: layout)
     generator = torch.Generator().manual_seed(3)
     layer = AUSSM(6, 5, 3, generator=generator).double()
     x = torch.randn(4, 37, 6, generator=generator, dtype=torch.float64, requires_grad=True)
@@ -29,19 +29,19 @@ def outcome(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]
 
 
 def test_both_planes_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    for whole, halves in zip(outcome(Whole(), monkeypatch), outcome(Halves(), monkeypatch), strict=True):
+    for whole, halves in zip(outcome(NativeComplex(), monkeypatch), outcome(SplitComplex(), monkeypatch), strict=True):
         assert float((whole - halves).abs().max()) <= ROUNDING * float(whole.abs().max())
 
 
 def test_a_wrong_conjugate_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Wrong(Whole):
+    class Wrong(NativeComplex):
         def conjugate_(self, x: torch.Tensor) -> torch.Tensor:
             return x
 
-    right, wrong = outcome(Halves(), monkeypatch), outcome(Wrong(), monkeypatch)
+    right, wrong = outcome(SplitComplex(), monkeypatch), outcome(Wrong(), monkeypatch)
     assert any(float((one - other).abs().max()) > 1e-3 for one, other in zip(right, wrong, strict=True))
 
 
 def test_the_format_decides() -> None:
-    chosen = {dtype: type(plane_of(torch.empty(0, dtype=dtype))) for dtype in (torch.float32, torch.bfloat16)}
-    assert chosen == {torch.float32: Whole, torch.bfloat16: Halves}
+    chosen = {dtype: type(complex_layout(torch.empty(0, dtype=dtype))) for dtype in (torch.float32, torch.bfloat16)}
+    assert chosen == {torch.float32: NativeComplex, torch.bfloat16: SplitComplex}

@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from detent.errors import InvalidInput
-from detent.ops.affine import hardmax
-from detent.ops.affine.workspace import Room
+from detent.ops.affine import pdssm
+from detent.ops.affine.workspace import Workspace
 from tests.ops.affine.close import ROUNDING, distance
 
 
 @pytest.fixture(params=[1 << 18, 100], ids=["at once", "in pieces"])
 def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hardmax, "CACHED", request.param)
-    monkeypatch.setattr(hardmax, "FEWEST", 3)
+    monkeypatch.setattr(pdssm, "CACHED", request.param)
+    monkeypatch.setattr(pdssm, "FEWEST", 3)
 
 
 @pytest.mark.usefixtures("pieces")
@@ -26,7 +26,7 @@ def test_the_lowest_of_the_best_rows(N: int, dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(N)
     mixtures = torch.randint(-1, 2, (50, 3), generator=generator).to(dtype)
     dictionary = torch.randint(-2, 3, (N, N, 3), generator=generator).to(dtype)
-    found = hardmax.choose(mixtures, dictionary)
+    found = pdssm.choose(mixtures, dictionary)
     assert found.dtype == dtype
     scores = np.einsum("kjn,sn->skj", dictionary.double().numpy(), mixtures.double().numpy())
     assert np.array_equal(found.numpy(), scores.argmax(-1))
@@ -37,7 +37,7 @@ def test_what_is_not_finite_is_refused(wrong: float) -> None:
     mixtures, dictionary = torch.ones(4, 2), torch.ones(3, 3, 2)
     dictionary[1, 2, 0] = wrong
     with pytest.raises(InvalidInput, match="mixtures hold NaN or infinity"):
-        hardmax.choose(mixtures, dictionary)
+        pdssm.choose(mixtures, dictionary)
 
 
 @pytest.mark.usefixtures("pieces")
@@ -45,16 +45,16 @@ def test_the_gradient_is_that_of_the_softmax() -> None:
     generator = torch.Generator().manual_seed(0)
     mixtures = torch.randn(40, 3, generator=generator, dtype=torch.float64).requires_grad_()
     dictionary = torch.randn(5, 5, 3, generator=generator, dtype=torch.float64).requires_grad_()
-    moved, worth = (torch.randn(40, 5, generator=generator, dtype=torch.complex128) for _ in range(2))
+    moved, lam = (torch.randn(40, 5, generator=generator, dtype=torch.complex128) for _ in range(2))
     soft = torch.einsum("kjn,sn->skj", dictionary, mixtures).softmax(-1)  # column, row
-    loss = (soft * (worth[:, None].conj() * moved[:, :, None]).real).sum()
+    loss = (soft * (lam[:, None].conj() * moved[:, :, None]).real).sum()
     wanted = torch.autograd.grad(loss, (mixtures, dictionary))
-    found = hardmax.pull_back(
-        mixtures.detach(), dictionary.detach(), (moved.real, moved.imag), (worth.real, worth.imag), Room(mixtures)
+    found = pdssm.hardmax_backward(
+        mixtures.detach(), dictionary.detach(), (moved.real, moved.imag), (lam.real, lam.imag), Workspace(mixtures)
     )
     for ours, theirs in zip(found, wanted, strict=True):
         assert distance(ours, theirs) < ROUNDING
 
 
 def test_the_operator_is_a_good_citizen() -> None:
-    torch.library.opcheck(hardmax.choose, (torch.rand(7, 3), torch.rand(5, 5, 3)))
+    torch.library.opcheck(pdssm.choose, (torch.rand(7, 3), torch.rand(5, 5, 3)))

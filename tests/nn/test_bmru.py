@@ -15,21 +15,21 @@ from torch import Tensor
 
 from detent.errors import InvalidConfig, InvalidInput
 from detent.nn import BMRU, CMRU
-from detent.nn.bmru import Memory
-from detent.ops import available
+from detent.nn.bmru import MemoryUnits
+from tests.conftest import backends_under_test
 from tests.ops.affine.close import ROUNDING, distance, gradients
 
 WIDTH, UNITS = 6, 5
-UNITS_OF: dict[str, Callable[..., Memory]] = {
+UNITS_OF: dict[str, Callable[..., MemoryUnits]] = {
     "bmru": lambda **settings: BMRU(WIDTH, UNITS, **settings),
     "cmru": lambda **settings: CMRU(WIDTH, UNITS, 2, **settings),
 }
-EXACT = "cpu" if "cpu" in available() else "reference"
+EXACT = "cpu" if "cpu" in backends_under_test() else "reference"
 """A backend on which a row's bits do not depend on the rows beside it."""
 every_unit = pytest.mark.parametrize("name", UNITS_OF)
 
 
-def make(name: str, backend: str = EXACT, **settings: Any) -> Memory:
+def make(name: str, backend: str = EXACT, **settings: Any) -> MemoryUnits:
     return UNITS_OF[name](generator=torch.Generator().manual_seed(1), backend=backend, **settings).double()
 
 
@@ -37,11 +37,11 @@ def draw(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-def levels(layer: Memory, batch: int) -> Tensor:
+def levels(layer: MemoryUnits, batch: int) -> Tensor:
     return torch.randint(0, layer.levels, (batch, UNITS), generator=torch.Generator().manual_seed(3))
 
 
-def by_hand(layer: Memory, x: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def by_hand(layer: MemoryUnits, x: np.ndarray, h: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The paper's equations on attractor values, one sequence, in NumPy. h: units."""
     w = {name: tensor.detach().numpy() for name, tensor in layer.state_dict().items()}
     alpha, outputs = np.exp(w["log_alpha"]), []
@@ -65,9 +65,9 @@ def test_the_paper_s_equations(name: str) -> None:
         layer.log_alpha.copy_(draw(UNITS))
     alpha = layer.log_alpha.exp().detach().numpy()
     y, last = layer(x, state)
-    worth = 2 * state - 1 if name == "bmru" else state - 2
+    level_values = 2 * state - 1 if name == "bmru" else state - 2
     for row in range(2):
-        outputs, h = by_hand(layer, x[row].numpy(), worth[row].numpy() * alpha)
+        outputs, h = by_hand(layer, x[row].numpy(), level_values[row].numpy() * alpha)
         assert np.allclose(y[row].detach().numpy(), outputs)
         assert np.allclose((2 * last[row] - 1 if name == "bmru" else last[row] - 2).numpy() * alpha, h)
 
@@ -127,7 +127,7 @@ def test_no_word_permutes_levels(n: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
-@pytest.mark.parametrize("backend", available())
+@pytest.mark.parametrize("backend", backends_under_test())
 @every_unit
 def test_steps_are_the_scan_to_the_bit(name: str, backend: str, dtype: torch.dtype) -> None:
     layer, x = make(name, backend=backend).to(dtype), draw(3, 37, WIDTH).to(dtype)
@@ -157,7 +157,7 @@ def test_continuing_is_one_long_call_to_the_bit(name: str, chunk: int, cut: int)
 
 
 @pytest.mark.parametrize("L", [1, 17, 80])
-@pytest.mark.parametrize("backend", [name for name in available() if name != "reference"])
+@pytest.mark.parametrize("backend", [name for name in backends_under_test() if name != "reference"])
 @every_unit
 def test_gradients_are_those_of_the_equations(name: str, backend: str, L: int) -> None:
     """The scan's surrogate is what autograd makes of the equations, z and s differentiated as their arguments."""
@@ -241,7 +241,7 @@ def test_refusals() -> None:
     layer, x = make("cmru"), draw(2, 9, WIDTH)
     with pytest.raises(InvalidInput, match="the state of sequence 0, head 0 is 5, but that head has 5 indices"):
         layer(x, torch.full((2, UNITS), 5))
-    with pytest.raises(InvalidInput, match="some entry is between two"):
+    with pytest.raises(InvalidInput, match="some entry lies between two"):
         layer(x, torch.full((2, UNITS), 0.5))
     with pytest.raises(InvalidInput, match="a push or a threshold is NaN or infinite"):
         layer(torch.where(x > 2, torch.nan, x))

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, linear, one_hot, softmax
 
 from detent.nn import NFSM, Backbone
-from detent.train import Settings
+from detent.train import EndToEndConfig
 
 NoiseOf = Callable[[int, int, int], Tensor]
 
@@ -28,7 +28,7 @@ def fresh_noise(batch: int, length: int, entries: int) -> Tensor:
 
 
 def dense_loss(
-    model: Backbone, tokens: Tensor, labels: Tensor, settings: Settings, noise_of: NoiseOf = fresh_noise
+    model: Backbone, tokens: Tensor, labels: Tensor, settings: EndToEndConfig, noise_of: NoiseOf = fresh_noise
 ) -> tuple[Tensor, Tensor]:
     """(loss, first error of every word)."""
     layer, block = model.layers[0], model.layers[0].block

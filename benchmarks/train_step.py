@@ -1,6 +1,6 @@
 """One training step of the paper's recipe, 256 words of 64 symbols: the quick path, beside dense PyTorch.
 
-"Start" is a network as it is initialised. "End" is one that the default arm has trained to an exact machine, with the
+"Start" is a network as it is initialised. "End" is one that the default recipe trained to an exact machine, with the
 logits of its tables scaled by ten, so that sampling no longer strays and all 64 positions are right, as at the end of a
 long training. The optimiser takes its step at rate 0, so that every round meets the same network.
 
@@ -27,9 +27,7 @@ from detent.nn.losses import mask_length
 from detent.ops.gumbel import gumbel
 from detent.tasks import Task
 from detent.tasks import task as get_task
-from detent.train import Plan, Settings
-from detent.train import fast_gradient as quick
-from detent.train.api import train
+from detent.train import EndToEndConfig, TrainConfig, fast_gradient, train
 
 CASES = {"S3": (3, 2), "Z16": (16,), "A5": (5, 12), "M11": (11, 11, 11, 11)}
 SEED, RATIO, SCALE = 7, 10.0, 10.0
@@ -63,7 +61,7 @@ def fresh(task: Task, heads: tuple[int, ...]) -> Backbone:
 
 def trained(name: str, heads: tuple[int, ...]) -> Backbone:
     """An exact network, its tables sharp."""
-    model = train(Plan(task=name, heads=heads)).model
+    model = train(TrainConfig(task=name, heads=heads)).model
     block = model.layers[0].block
     assert isinstance(block, NFSM)
     with torch.no_grad():
@@ -78,7 +76,7 @@ def measure(report: Report, case: str, task: Task, model: Backbone, *, rounds: i
     if not error < CLOSE:
         raise Unequal(f"{case}: gradients differ by {error:.2g} of their largest entry; nothing was timed.")
     report.checks.append(f"{case}: gradients of 16 words in float64, to {error:.1g} of their largest entry")
-    words, settings = spoken(task, 256), Settings()
+    words, settings = spoken(task, 256), EndToEndConfig()
     quickly, densely = Stepper(model, words, settings), Stepper(model, words, settings)
     methods = [
         Method("dense PyTorch", densely.dense, items=words[0].numel()),
@@ -100,7 +98,7 @@ def measure(report: Report, case: str, task: Task, model: Backbone, *, rounds: i
 class Stepper:
     """A network, an optimiser and a batch, and the two ways of taking a step with them."""
 
-    def __init__(self, model: Backbone, words: Words, settings: Settings) -> None:
+    def __init__(self, model: Backbone, words: Words, settings: EndToEndConfig) -> None:
         self.model, self.words, self.settings = deepcopy(model).train(), words, settings
         self.optimizer: torch.optim.Optimizer | None = None
         self.generator = np.random.default_rng(SEED)
@@ -115,10 +113,10 @@ class Stepper:
     def quick(self) -> None:
         self._begin(fused=True)
         masks = torch.from_numpy(self.generator.integers(self.settings.masks, size=self.words[0].shape))
-        step = quick.Step(self.model, *self.words, self.settings, masks, self.settings.masks)
-        walk = step.walk(SEED, mask_length(self.settings.mask_rate))
-        step.backward(walk, self.settings.exploration)
-        self.first, self.rows = walk.first, len(step.rows.read)
+        step = fast_gradient.FastStep(self.model, *self.words, self.settings, masks, self.settings.masks)
+        rollout = step.rollout(SEED, mask_length(self.settings.mask_rate))
+        step.backward(rollout, self.settings.exploration)
+        self.first, self.rows = rollout.first, len(step.rows.read)
         self._end()
 
     def _begin(self, *, fused: bool) -> None:
@@ -139,7 +137,7 @@ def spoken(task: Task, words: int) -> Words:
 
 def departure(task: Task, model: Backbone) -> float:
     """How far the gradients of the two are apart, in float64, without dropout and with the same noise."""
-    model, settings = deepcopy(model).double().train(), replace(Settings(), masks=1)
+    model, settings = deepcopy(model).double().train(), replace(EndToEndConfig(), masks=1)
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
@@ -153,7 +151,7 @@ def departure(task: Task, model: Backbone) -> float:
     wanted = [parameter.grad.clone() for parameter in model.parameters()]  # type: ignore[union-attr]
     model.zero_grad(set_to_none=True)
     no_mask = torch.zeros_like(words[0])
-    quick.gradient(model, *words, settings, masks=no_mask, seed=SEED, exploration=settings.exploration)
+    fast_gradient.fast_gradient(model, *words, settings, masks=no_mask, seed=SEED, exploration=settings.exploration)
     apart = [
         float((parameter.grad - one).abs().max())  # type: ignore[operator]
         for parameter, one in zip(model.parameters(), wanted, strict=True)

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-CELLS = ("nfsm", "mamba", "aussm", "pdssm", "bmru")
-RECIPES = ("default", "anchored", "paper", "cpu", "cpu-long", "cpu-short")
-"""Copied from `detent.train`, so that completion does not import torch."""
-
 
 def tasks(incomplete: str) -> list[str]:
     """Names of tasks."""
@@ -18,11 +14,15 @@ def tasks(incomplete: str) -> list[str]:
 
 def cells(incomplete: str) -> list[str]:
     """Cells that can be trained."""
+    from detent.train.config import CELLS
+
     return _starting_with(incomplete, CELLS)
 
 
 def recipes(incomplete: str) -> list[str]:
     """Recipes of the NFSM and of baselines."""
+    from detent.train.recipes import RECIPES
+
     return _starting_with(incomplete, RECIPES)
 
 

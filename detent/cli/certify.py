@@ -35,9 +35,9 @@ def certify(
 
     Examples:
 
-        detent certify runs/S3-42-default
-        detent certify runs/S3-42-default -o s3-certificate.json
-        detent certify runs/S3-42-default/machine.json --against S3
+        detent certify runs/S3-42-induce
+        detent certify runs/S3-42-induce -o s3-certificate.json
+        detent certify runs/S3-42-induce/machine.json --against S3
         detent certify mine.dot --against theirs.json
     """
     certificate: Certificate | None = None
@@ -62,11 +62,12 @@ def certify(
 
 
 def _certify_run(folder: Path, against: str | None) -> tuple[Verdict, Certificate | None]:
-    from detent.train.certifying import certificate_of
-    from detent.train.run import judge
+    from detent.train.run import certify_run
+    from detent.train.verify import make_certificate
 
-    model, extracted, verdict, title = judge(folder, against)
-    return verdict, certificate_of(model, extracted, verdict, title=title) if verdict else None
+    run, verdict = certify_run(folder, against)
+    title = run.config.title(run.task.name)
+    return verdict, make_certificate(run.model, run.extracted, verdict, title=title) if verdict else None
 
 
 def _certify_machine(file: Path, against: str | None) -> Verdict:

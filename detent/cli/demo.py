@@ -18,7 +18,7 @@ from detent.cli._output import AsJson, print_json, show
 from detent.records import Row
 
 if TYPE_CHECKING:
-    from detent.train.baselines import BaselinePlan
+    from detent.train import TrainConfig
 
 MAX_LENGTH, BASELINE_MAX_LENGTH = 1 << 20, 1 << 12
 
@@ -80,30 +80,30 @@ def _nfsm(folder: Path, max_length: int, write: Print) -> Row:
 
 def _mamba(folder: Path, max_length: int, write: Print) -> Row:
     from detent.evaluate import sweep_run
-    from detent.train.baselines import train
+    from detent.train import train
 
-    plan = _plan()
-    write(f"Train a small Mamba on the same task, on words of {plan.settings.length} moves")
-    outcome = train(plan, folder)
-    write(f"{outcome.accuracy:.0%} of fresh words correct, {outcome.steps} steps, {outcome.seconds:.1f} s", 1)
+    config = _mamba_config()
+    write(f"Train a small Mamba on the same task, on words of {config.end_to_end.length} moves")
+    run = train(config, out=folder)
+    write(f"{run.accuracy:.0%} of fresh words correct, {run.steps} steps, {run.seconds:.1f} s", 1)
     write("Test it on longer words")
     swept, row = sweep_run(folder, max_length=min(max_length, BASELINE_MAX_LENGTH))
     shares = [f"{length}: {share:.0%}" for length, share in sorted(swept.accuracies.items()) if length >= 8]
     write(f"{_result(swept.failing_length)}; words correct by length: {', '.join(shares)}", 1)
-    return {**row, "steps": outcome.steps, "training_seconds": round(outcome.seconds, 2)}
+    return {**row, "steps": run.steps, "training_seconds": round(run.seconds, 2)}
 
 
-def _plan() -> BaselinePlan:
+def _mamba_config() -> TrainConfig:
     """One layer, as small as learns the task in seconds."""
-    from detent.train import Settings
-    from detent.train.baselines import BaselinePlan
-    from detent.train.build import Size
+    from detent.train import EndToEndConfig, TrainConfig
 
-    settings = Settings(
-        batch=64, length=16, rate=3e-3, last_rate=3e-4, steps=400, check_every=25, check_words=256, perfect_checks=1_000
-    )
-    size = Size(layers=1, width=32, channels=32, states=16, dropout=0.0)
-    return BaselinePlan(task="S3", cell="mamba", seed=42, recipe="demo", size=size, settings=settings, checks=2)
+    return TrainConfig(
+        task="S3", cell="mamba", recipe="demo", layers=1, width=32, channels=32, states=16, dropout=0.0,
+        end_to_end=EndToEndConfig(
+            batch=64, length=16, lr=3e-3, final_lr=3e-4, steps=400, check_every=25, check_words=256,
+            stop_accuracy=0.99, stop_checks=2,
+        ),
+    )  # fmt: skip
 
 
 def _write_reports(out: Path, rows: dict[str, Row]) -> Path:

@@ -28,15 +28,15 @@ def extract(
 
     Examples:
 
-        detent extract runs/S3-42-default -o s3.json
-        detent extract runs/S3-42-default -o s3.c && cc -O2 s3.c -o s3
+        detent extract runs/S3-42-induce -o s3.json
+        detent extract runs/S3-42-induce -o s3.c && cc -O2 s3.c -o s3
     """
-    from detent.train.run import read_out
-    from detent.train.run_dir import RunDir
+    from detent.train.run import load_nfsm_run
 
     if output.suffix.lower() not in (*MACHINES, *PROGRAMS):
         raise unknown("ending", output.suffix or str(output), (*MACHINES, *PROGRAMS))
-    extracted, machine = read_out(run)
+    trained = load_nfsm_run(run)
+    extracted, machine = trained.extracted, trained.machine()
     if output.suffix.lower() in PROGRAMS:
         machine.export(output)
     else:
@@ -48,5 +48,5 @@ def extract(
             "symbols": list(machine.symbols), "weights": extracted.weights,
         })  # fmt: skip
     else:
-        registers = {part.name: part.of_state for part in RunDir(run).task().registers}
+        registers = {part.name: part.of_state for part in trained.task.registers}
         print(extracted.describe(registers), f"{machine.n_states} states, written to {output}", sep="\n")

@@ -10,12 +10,10 @@ import typer
 from detent.cli import _completion
 from detent.cli._errors import Interrupted
 from detent.cli._output import AsJson, TrainingStatus, print_json
-from detent.errors import InvalidConfig, NotLearned, unknown
-from detent.records import Row
+from detent.errors import InvalidConfig, NotLearned
 
 if TYPE_CHECKING:
-    from detent.certify import Certificate
-    from detent.train import Run
+    from detent.train import Run, TrainConfig
 
 
 def train(
@@ -28,12 +26,12 @@ def train(
         typer.Option(help="nfsm, or a baseline: mamba, aussm, pdssm, bmru.", autocompletion=_completion.cells),
     ] = "nfsm",
     recipe: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="default, anchored or paper; of a baseline cpu, cpu-long, cpu-short or paper.",
+            help="induce (default), distill or paper; of a baseline cpu (default), cpu-long, cpu-short or paper.",
             autocompletion=_completion.recipes,
         ),
-    ] = "default",
+    ] = None,
     supervise: Annotated[str, typer.Option(help="Labels: the states of the target, or its outputs.")] = "states",
     heads: Annotated[
         str | None, typer.Option(metavar="D,D,...", help="Indices of each head. Default: chosen by the library.")
@@ -58,89 +56,33 @@ def train(
         detent train mine.dot --supervise outputs
         detent train S3 --cell mamba
     """
-    from detent.train.build import CELLS
-
-    if cell not in CELLS:
-        raise unknown("cell", cell, CELLS)
-    if cell == "nfsm":
-        done = _train_nfsm(name, seed, recipe, supervise, heads, out, as_json)
-    elif supervise != "states":
-        raise InvalidConfig(f"a baseline is trained on states; remove --supervise {supervise}, or --cell {cell}.")
-    elif heads is not None:
-        raise InvalidConfig(f"only the NFSM has heads; remove --heads, or --cell {cell}.")
-    else:
-        done = _train_baseline(name, cell, seed, recipe, out, as_json)
-    raise typer.Exit(0 if done else 1)
-
-
-def _train_nfsm(
-    name: str, seed: int, recipe: str, supervise: str, heads: str | None, out: Path | None, as_json: bool
-) -> bool:
-    """Whether the machine is certified."""
     from detent.report import write_report
-    from detent.train import Plan
-    from detent.train import train as train_nfsm
-    from detent.train.config import ARMS
+    from detent.train import train as train_task
+    from detent.train.recipes import configure
 
-    if recipe not in ARMS:
-        raise unknown("recipe", recipe, ARMS)
-    plan = Plan(task=name, seed=seed, arm=recipe, supervise=supervise, heads=_sizes(heads))
-    labels = "" if supervise == "states" else f"-{supervise}"
-    folder = out or Path("runs") / f"{Path(name).stem}-{seed}-{recipe}{labels}"
+    config = configure(name, cell=cell, recipe=recipe, seed=seed, supervise=supervise, heads=_sizes(heads))
+    folder = out or Path("runs") / _folder_name(config)
     try:
-        with TrainingStatus(plan.longest) as status:
-            run = train_nfsm(plan, status, out=folder)
+        with TrainingStatus(config.max_steps) as status:
+            run = train_task(config, status, out=folder)
     except NotLearned as error:
-        row = {"task": name, "recipe": recipe, "seed": seed, "certified": False, "verdict": str(error)}
+        row = {"task": name, "recipe": config.recipe, "seed": seed, "certified": False, "verdict": str(error)}
         print_json(row) if as_json else print(error)
-        return False
+        raise typer.Exit(1) from None
     except KeyboardInterrupt as interrupt:
         raise Interrupted(f"{str(interrupt) or 'interrupted'}; repeat the command to resume {folder}.") from None
-    certificate = run.certificate() if run.certified else None
     report = write_report(folder)
     if as_json:
-        print_json(_row(run, certificate, folder, report))
+        print_json({**run.row(), "folder": str(folder), "report": str(report)})
     else:
-        restarts = f", {run.restarts} restarts" if run.restarts else ""
-        sizes = " ".join(map(str, run.heads))
-        print(
-            f"{run.task.name}: heads {sizes}, {run.steps} steps{restarts}, {run.seconds:.1f} s",
-            run.verdict.explain() if certificate is None else certificate.summary(),
-            f"saved to {folder}; report: {report}",
-            sep="\n",
-        )
-    return run.certified
+        print(*_sentences(run), f"saved to {folder}; report: {report}", sep="\n")
+    raise typer.Exit(0 if run.learned else 1)
 
 
-def _train_baseline(name: str, cell: str, seed: int, recipe: str, out: Path | None, as_json: bool) -> bool:
-    """Whether the baseline has learned the task."""
-    import torch
-
-    from detent.report import write_report
-    from detent.train.baselines import BaselinePlan, row_of
-    from detent.train.baselines import train as train_baseline
-
-    recipe = "cpu" if recipe == "default" else recipe
-    plan = BaselinePlan.named(name, cell, recipe=recipe, seed=seed)
-    folder = out or Path("runs") / f"{Path(name).stem}-{seed}-{cell}-{recipe}"
-    torch.set_num_threads(1)  # arrays are small: a second thread costs more than it saves
-    try:
-        with TrainingStatus({"tracking": plan.settings.steps}) as status:
-            outcome = train_baseline(plan, folder, status)
-    except KeyboardInterrupt:
-        raise Interrupted(f"interrupted; repeat the command to resume {folder}.") from None
-    report = write_report(folder)
-    if as_json:
-        print_json({**row_of(outcome, folder), "folder": str(folder), "report": str(report)})
-    else:
-        learned = "learned" if outcome.learned else "not learned"
-        print(
-            f"{name}, {cell}, {recipe}, seed {seed}: {learned}, {outcome.accuracy:.1%} of words correct at length "
-            f"{plan.settings.length} after {outcome.steps} steps, {outcome.seconds:.1f} s",
-            f"saved to {folder}; report: {report}",
-            sep="\n",
-        )
-    return outcome.learned
+def _folder_name(config: TrainConfig) -> str:
+    cell = "" if config.cell == "nfsm" else f"-{config.cell}"
+    labels = "" if config.supervise == "states" else f"-{config.supervise}"
+    return f"{Path(config.task).stem}-{config.seed}{cell}-{config.recipe}{labels}"
 
 
 def _sizes(heads: str | None) -> tuple[int, ...] | None:
@@ -152,11 +94,17 @@ def _sizes(heads: str | None) -> tuple[int, ...] | None:
         raise InvalidConfig(f"--heads takes numbers separated by commas, such as 4,3,2; got {heads!r}.") from None
 
 
-def _row(run: Run, certificate: Certificate | None, folder: Path, report: Path) -> Row:
-    return {
-        "task": run.task.name, "recipe": run.plan.arm, "seed": run.plan.seed, "heads": list(run.heads),
-        "certified": run.certified, "certificate": None if certificate is None else certificate.sha256,
-        "proved": [] if certificate is None else list(certificate.proved), "verdict": run.verdict.explain(),
-        "steps": run.steps, "restarts": run.restarts, "seconds": round(run.seconds, 3),
-        "weights": run.extracted.weights, "folder": str(folder), "report": str(report),
-    }  # fmt: skip
+def _sentences(run: Run) -> list[str]:
+    config = run.config
+    if config.cell != "nfsm":
+        learned = "learned" if run.learned else "not learned"
+        return [
+            f"{run.task.name}, {config.cell}, {config.recipe}, seed {config.seed}: {learned}, {run.accuracy:.1%} of "
+            f"words correct at length {config.end_to_end.length} after {run.steps} steps, {run.seconds:.1f} s"
+        ]
+    restarts = f", {run.restarts} restarts" if run.restarts else ""
+    sizes = " ".join(map(str, run.heads))
+    return [
+        f"{run.task.name}: heads {sizes}, {run.steps} steps{restarts}, {run.seconds:.1f} s",
+        run.certificate().summary() if run.certified else run.verdict.explain(),
+    ]

@@ -1,6 +1,6 @@
 """Length sweep of a run: an NFSM by its extracted tables or as a network, a baseline as a network.
 
-    sweep, row = sweep_run(Path("runs/S3-42-default"))
+    sweep, row = sweep_run(Path("runs/S3-42-induce"))
 
 The paper's thresholds: an NFSM fails below 100% of the words, a baseline below 90%. A task with questions is scored by
 its answers, the others by whole words.
@@ -18,9 +18,7 @@ from detent.evaluate.predictors import NetworkPredictor, SequencePredictor, Tabl
 from detent.extract import extract
 from detent.records import Row
 from detent.tasks import Task
-from detent.tasks import task as get_task
-from detent.train import baselines
-from detent.train import run as folder
+from detent.train.run import load_run as run_of
 from detent.train.run_dir import RunDir
 
 TABLES, NETWORK = "tables", "network"
@@ -56,39 +54,20 @@ def sweep_run(
 
 def load_run(run: Path, format: str = "float32", exact_forward: bool = False) -> EvaluatedRun:
     """The run of a folder; `exact_forward` evaluates the network of an NFSM instead of its tables."""
-    return _load_nfsm(run, format, exact_forward) if cell_of(run) == "nfsm" else _load_baseline(run, format)
-
-
-def cell_of(run: Path) -> str:
-    """Which cell the run of a folder has."""
-    return str(RunDir(run).config().get("cell", "nfsm"))
-
-
-def _load_nfsm(run: Path, format: str, exact_forward: bool) -> EvaluatedRun:
-    plan, model = folder.load(run)
-    task = folder.task_of(run, plan)
+    trained = run_of(run, extract=False)
+    task, config, nfsm = trained.task, trained.config, trained.config.cell == "nfsm"
     asks = task.question is not None
-    certified = RunDir(run).certificate_path.exists()
     predictor: SequencePredictor
-    if exact_forward or format != "float32":
-        predictor, path = NetworkPredictor(model, format, answers=asks), NETWORK
+    if not nfsm or exact_forward or format != "float32":
+        predictor, path = NetworkPredictor(trained.model, format, answers=asks), NETWORK
     else:
-        extracted = extract(model, grammar=task.grammar if asks else None, format=format)
+        extracted = extract(trained.model, grammar=task.grammar if asks else None, format=format)
         predictor, path = TablePredictor(extracted, answers=asks), TABLES
+    certified = RunDir(run).certificate_path.exists()
     row = {
-        "task": task.name, "cell": "nfsm", "recipe": plan.arm, "seed": plan.seed, "learned": certified,
-        "certified": certified,
+        "task": task.name, "cell": config.cell, "recipe": config.recipe, "seed": config.seed,
+        "learned": certified if nfsm else trained.learned, "certified": certified,
+        **({} if nfsm else {"accuracy": trained.accuracy}),
     }  # fmt: skip
-    return EvaluatedRun(task=task, predictor=predictor, threshold=NFSM_THRESHOLD, path=path, row=row)
-
-
-def _load_baseline(run: Path, format: str) -> EvaluatedRun:
-    plan, model = baselines.load(run)
-    task = get_task(plan.task)
-    accuracy = baselines.best_accuracy(run)
-    row = {
-        "task": task.name, "cell": plan.cell, "recipe": plan.recipe, "seed": plan.seed,
-        "learned": accuracy >= baselines.LEARNED, "accuracy": accuracy, "certified": False,
-    }  # fmt: skip
-    predictor = NetworkPredictor(model, format, answers=task.question is not None)
-    return EvaluatedRun(task=task, predictor=predictor, threshold=BASELINE_THRESHOLD, path=NETWORK, row=row)
+    threshold = NFSM_THRESHOLD if nfsm else BASELINE_THRESHOLD
+    return EvaluatedRun(task=task, predictor=predictor, threshold=threshold, path=path, row=row)

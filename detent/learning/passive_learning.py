@@ -1,6 +1,7 @@
-"""Learn a machine from its outputs alone: hear words, merge states, check on fresh words, hear more where that fails.
+"""Passive learning: infer a machine from sampled words and their outputs, without a network.
 
-The states that come of it are names of our own; nothing but outputs was seen of the task.
+State merging gives a machine that agrees with all words so far. It is tested on fresh words; where it is wrong, as many
+words again are sampled. Its states are numbered, since nothing but outputs was seen of the task.
 """
 
 from __future__ import annotations
@@ -14,56 +15,71 @@ from detent._types import MISSING
 from detent.automata import Moore
 from detent.errors import NotLearned
 from detent.learning.prefix_tree import PrefixTree
-from detent.learning.state_merging import Merged, merge_states
+from detent.learning.state_merging import MergedStates, merge_states
 from detent.tasks import OutputTask, Task
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Hearing:
-    """How much is heard before it is given up."""
+class PassiveLearningConfig:
+    """How much data is sampled before the search is given up."""
 
     words: int = 64
-    """At first; doubled as long as fresh words are mistaken."""
+    """In the first sample; doubled as long as the machine is wrong on fresh words."""
     length: int = 64
-    most_words: int = 4096
-    most_states: int = 512
-    fresh: int = 1024
-    """Words that a machine must get right in every output before it is believed."""
-    effort: int = 30_000_000
-    """Outputs that may be compared in one go at merging states."""
+    max_words: int = 4096
+    max_states: int = 512
+    test_words: int = 1024
+    """Fresh words on which every output of the machine must be right."""
+    max_comparisons: int = 30_000_000
+    """Outputs that one run of state merging may compare."""
 
 
-class Heard(NamedTuple):
-    """A task with states of its own that says what was heard, and in how many words that was."""
+class InferredMachine(NamedTuple):
+    """A machine, and how many words it took."""
 
     task: Task
+    """The inferred machine with the words of the task; its states are named by number."""
     words: int
 
+    @property
+    def machine(self) -> Moore:
+        assert isinstance(self.task.machine, Moore)
+        return self.task.machine
 
-def hear(task: OutputTask, generator: np.random.Generator, settings: Hearing = Hearing()) -> Heard:  # noqa: B008
-    """A machine that says what the task does, on words that it was not found in; refused where there is none."""
-    tree, found = PrefixTree(task.machine.n_symbols), "nothing"
+
+def infer_machine(
+    task: OutputTask,
+    generator: np.random.Generator,
+    config: PassiveLearningConfig = PassiveLearningConfig(),  # noqa: B008
+) -> InferredMachine:
+    """A machine with the outputs of the task: merge states, test on fresh words, sample more where the test fails.
+
+    Raises `NotLearned` where `config.max_words` are not enough.
+    """
+    tree = PrefixTree(task.machine.n_symbols)
     while True:
-        batch = task.sample(max(settings.words, tree.words), settings.length, generator)
+        batch = task.sample(max(config.words, tree.words), config.length, generator)
         tree.add(batch.inputs, batch.states)
-        merged = merge_states(tree, most=settings.most_states, effort=settings.effort)
-        fresh = task.sample(settings.fresh, settings.length, generator)
+        merged = merge_states(tree, max_states=config.max_states, max_comparisons=config.max_comparisons)
+        fresh = task.sample(config.test_words, config.length, generator)
         if merged is None:
-            found = f"more than {settings.most_states} states, or more than could be compared"
+            result = f"more than {config.max_states} states, or more than could be compared"
         else:
-            wrong = merged.wrong(fresh.inputs, fresh.states)
+            wrong = merged.count_wrong(fresh.inputs, fresh.states)
             if not wrong:
-                return Heard(replace(Task.of(_machine(task, merged), name=task.name), sampler=task.sampler), tree.words)
-            found = f"{merged.tables.shape[1]} states that are wrong on {wrong} of {settings.fresh} fresh words"
-        if 2 * tree.words > settings.most_words:
+                return InferredMachine(
+                    replace(Task.of(_machine(task, merged), name=task.name), sampler=task.sampler), tree.words
+                )
+            result = f"{merged.tables.shape[1]} states that are wrong on {wrong} of {config.test_words} fresh words"
+        if 2 * tree.words > config.max_words:
             raise NotLearned(
-                f"not learned: after {tree.words} words of {settings.length} symbols, merging states gave {found}. "
-                "Teach it states instead of outputs, or let more words be heard."
+                f"not learned: after {tree.words} words of {config.length} symbols, merging states gave {result}. "
+                "Train on states instead of outputs, or allow more words."
             )
 
 
-def _machine(task: Task, merged: Merged) -> Moore:
-    """With moves that were never heard going nowhere."""
+def _machine(task: Task, merged: MergedStates) -> Moore:
+    """The merged states as a Moore machine; a transition that was never seen is a loop."""
     stay = np.arange(merged.tables.shape[1])
     return Moore(
         symbols=task.machine.symbols, tables=np.where(merged.tables == MISSING, stay, merged.tables),

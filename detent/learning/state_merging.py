@@ -1,11 +1,11 @@
-"""A small machine that says what was heard: merge the nodes of a prefix tree that nothing heard tells apart.
+"""State merging: a small machine that agrees with a prefix tree, by merging nodes that no output distinguishes.
 
     A  symbols     n  states
 
 Blue-fringe state merging (Lang, Pearlmutter and Price 1998, https://doi.org/10.1007/BFb0054059) for machines with
-outputs. Some nodes are states; a child of theirs that is none yet is folded into the state with which it agrees in most
-outputs, or becomes a state where it contradicts them all. The child that most words go through comes first.
-Outputs are taken at their word: a single wrong one forbids merges, and states multiply.
+outputs. Some nodes are states; a child of a state that is not one itself is merged into the state with which it agrees
+in most outputs, or becomes a state where it contradicts them all. The child that most words visit comes first. Outputs
+are taken to be exact: a single wrong one forbids merges, and states multiply.
 """
 
 from __future__ import annotations
@@ -19,40 +19,45 @@ from detent.learning.prefix_tree import PrefixTree
 
 
 @dataclass(frozen=True, eq=False)
-class Merged:
-    """A machine; state 0 is the start."""
+class MergedStates:
+    """A machine that may be partial; state 0 is the start."""
 
     tables: Ints
-    """A n: where each symbol leads, MISSING where that was never heard."""
+    """A n: the state after each symbol at each state, MISSING where that was never seen."""
     output: Ints
-    """n: what is said on arrival, MISSING for a start that is never returned to."""
+    """n: the output on arrival, MISSING for a start that is never returned to."""
 
-    def wrong(self, inputs: Ints, outputs: Ints) -> int:
-        """How many words it says anything else about than was heard, or does not know."""
+    def count_wrong(self, inputs: Ints, outputs: Ints) -> int:
+        """The number of words with an output that is wrong or not known."""
         n = self.tables.shape[1]
         tables = np.pad(np.where(self.tables == MISSING, n, self.tables), ((0, 0), (0, 1)), constant_values=n)
         output = np.append(self.output, MISSING)
         state, bad = np.zeros(len(inputs), np.int64), np.zeros(len(inputs), bool)
-        for symbol, heard in zip(inputs.T, outputs.T, strict=True):
+        for symbol, wanted in zip(inputs.T, outputs.T, strict=True):
             state = tables[symbol, state]
-            bad |= output[state] != heard
+            bad |= output[state] != wanted
         return int(bad.sum())
 
 
-def merge_states(tree: PrefixTree, *, most: int, effort: int) -> Merged | None:
-    """A machine that agrees with all that the tree heard; None beyond so many states or so many outputs compared."""
-    return _Merging(tree, most, effort).run()
+def merge_states(tree: PrefixTree, *, max_states: int, max_comparisons: int) -> MergedStates | None:
+    """A machine that agrees with the whole tree; None where it takes more states or comparisons of outputs."""
+    return _Merger(tree, max_states, max_comparisons).run()
 
 
-class _Merging:
-    """A tree that turns into a graph; undone steps leave no trace."""
+class _Merger:
+    """A tree that turns into a graph by merges; a merge can be undone."""
 
-    def __init__(self, tree: PrefixTree, most: int, effort: int) -> None:
-        self.A, self.visits, self.most, self.effort = tree.symbols, tree.visits, most, effort
+    def __init__(self, tree: PrefixTree, max_states: int, max_comparisons: int) -> None:
+        self.A, self.visits, self.max_states, self.comparisons_left = (
+            tree.symbols,
+            tree.visits,
+            max_states,
+            max_comparisons,
+        )
         self.next, self.output = [dict(moves) for moves in tree.next], list(tree.output)
         self.states, self.number = [0], {0: 0}
 
-    def run(self) -> Merged | None:
+    def run(self) -> MergedStates | None:
         while (place := self._fringe()) is not None:
             scores = [self._try(place, state) for state in self.states]
             best = max(range(len(scores)), key=scores.__getitem__)
@@ -63,16 +68,16 @@ class _Merging:
             else:
                 self.number[child] = len(self.states)
                 self.states.append(child)
-            if len(self.states) > self.most or self.effort < 0:
+            if len(self.states) > self.max_states or self.comparisons_left < 0:
                 return None
         moves = np.full((self.A, len(self.states)), MISSING)
         for q, node in enumerate(self.states):
             for symbol, to in self.next[node].items():
                 moves[symbol, q] = self.number[to]
-        return Merged(moves, np.array([self.output[node] for node in self.states]))
+        return MergedStates(moves, np.array([self.output[node] for node in self.states]))
 
     def _fringe(self) -> tuple[int, int] | None:
-        """The state and the symbol where the most visited child hangs that is no state yet."""
+        """The state and the symbol of the most visited child that is not a state yet."""
         moves = ((q, symbol, to) for q in self.states for symbol, to in sorted(self.next[q].items()))
         blue = [(self.visits[to], q, symbol) for q, symbol, to in moves if to not in self.number]
         if not blue:
@@ -81,7 +86,7 @@ class _Merging:
         return q, symbol
 
     def _try(self, place: tuple[int, int], state: int) -> int:
-        """In how many outputs a child agrees with a state, and all that follows; -1 when it contradicts."""
+        """The number of outputs in which the subtrees of a child and of a state agree; -1 where they contradict."""
         parent, symbol = place
         child, undo = self.next[parent][symbol], _Undo()
         self.next[parent][symbol] = state
@@ -94,16 +99,16 @@ class _Merging:
         return score
 
     def _fold(self, state: int, child: int, undo: _Undo) -> int:
-        """Lay the tree below a child over what follows a state; what was added is noted."""
+        """Merge the subtree of a child into that of a state; what was added is noted in `undo`."""
         following, output = self.next, self.output
         pairs, agreed = [(state, child)], 0
         while pairs:
             one, other = pairs.pop()
-            heard = output[other]
+            wanted = output[other]
             if output[one] == MISSING:
-                output[one] = heard
+                output[one] = wanted
                 undo.outputs.append(one)
-            elif output[one] != heard:
+            elif output[one] != wanted:
                 agreed = -1
                 break
             else:
@@ -115,12 +120,12 @@ class _Merging:
                 else:
                     moves[symbol] = to
                     undo.moves.append((moves, symbol))
-        self.effort -= max(agreed, 1)
+        self.comparisons_left -= max(agreed, 1)
         return agreed
 
 
 class _Undo:
-    """What a fold has added."""
+    """What a merge has added."""
 
     def __init__(self) -> None:
         self.moves: list[tuple[dict[int, int], int]] = []

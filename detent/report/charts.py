@@ -123,9 +123,9 @@ def _tick_step(step: float) -> float:
 
 FLOOR = 1e-8
 PHASES = {
-    "anchored": "pretraining: the transition tables inferred from labelled sequences are the targets of the heads",
-    "released": "fine-tuning: end to end, on the loss of the task",
-    "tracking": "end to end, from words and labels alone",
+    "pretrain": "pretraining: the transition tables inferred from labelled sequences are the targets of the heads",
+    "finetune": "fine-tuning: end to end, on the loss of the task",
+    "end_to_end": "end to end, from words and labels alone",
 }
 MARGINS = {"table_margin": "tables", "read_margin": "read-out"}
 

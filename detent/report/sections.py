@@ -48,7 +48,7 @@ def _without_tables(run: RunData) -> str:
     accuracy = next((row["accuracy"] for row in reversed(run.history) if "accuracy" in row), None)
     if accuracy is None:
         return text
-    length = run.config.get("settings", {}).get("length")
+    length = run.config.get("end_to_end", {}).get("length")
     where = "" if length is None else f" at the training length, {length}"
     return f"{text} It was correct on {accuracy:.0%} of fresh words{where}."
 
@@ -62,7 +62,7 @@ def configuration(run: RunData) -> Html:
         rows["states"] = _names(target.states)
         rows["symbols"] = _names(target.symbols)
     rows["network"] = _network(run)
-    recipe = run.config.get("recipe", run.config.get("arm"))  # version 0.1 called it arm
+    recipe = run.config.get("recipe")
     rows |= {name: str(value) for name, value in {"recipe": recipe, "seed": run.config.get("seed")}.items()
              if value is not None}  # fmt: skip
     if run.history:

@@ -1,76 +1,77 @@
-"""The way in: `detent.train("S4", seed=42)`, with or without a folder that outlives the program.
+"""`detent.train`: train a task, extract the machine from the network, and certify it.
 
-run = train("S4", seed=42)                    # a task by name
-run = train("mine.dot", out="runs/mine")      # a machine file; the folder is gone on with after a kill
-run = train(Task.of(machine, name="mine"))    # a task of one's own
+run = train("S4", seed=42)                       # a task by name
+run = train("mine.dot", out="runs/mine")         # a machine file; a killed run resumes from the folder
+run = train(Task.of(machine, name="mine"))       # a task of your own
+run = train("S4", cell="mamba", out="runs/S4")   # another cell, by a recipe of baselines
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from detent.automata import Mealy, Moore
 from detent.errors import InvalidConfig
 from detent.tasks import Task
 from detent.tasks import task as get_task
-from detent.train.checkpointer import EVERY, Keeper
-from detent.train.config import Plan
-from detent.train.induce import Run, learn
-from detent.train.loop import Row, Watcher
-from detent.train.run import finish, finished
+from detent.train.checkpoint import SAVE_EVERY
+from detent.train.config import TrainConfig
+from detent.train.fit import fit
+from detent.train.recipes import configure
+from detent.train.run import Run, load_run
 from detent.train.run_dir import RunDir
-from detent.train.stack_pretraining import fitted
+from detent.train.trainer import Trainer, Watcher
 
 
 def train(
-    what: str | os.PathLike[str] | Task | Moore | Mealy | Plan, watch: Watcher | None = None, *,
-    out: str | os.PathLike[str] | None = None, keep_every: float = EVERY, heads: Sequence[int] | None = None,
-    **settings: Any,
+    what: str | os.PathLike[str] | Task | Moore | Mealy | TrainConfig, watch: Watcher | None = None, *,
+    out: str | os.PathLike[str] | None = None, save_every: float = SAVE_EVERY, until: int | None = None,
+    max_seconds: float | None = None, heads: Sequence[int] | None = None, **settings: Any,
 ) -> Run:  # fmt: skip
-    """Learn a task, read the machine out of the network, and compare it with the target on all words.
+    """Train a task; for an NFSM, extract its machine and compare it with the target on all words.
 
-    - `what`: a task by name, the path of a machine file, a task or machine of one's own, or a whole plan.
+    - `what`: a task by name, the path of a machine file, a task or machine of your own, or a whole configuration.
     - `watch`: called with every row of the history.
-    - `out`: a folder for the run. One that holds the same run is gone on with, and another run is refused.
-    - `keep_every`: seconds between two checkpoints in that folder.
-    - `heads`: indices of each head, found by the library when not given; `seed`, `arm` and other settings: see `Plan`.
+    - `out`: a folder for the run. An unfinished run with the same configuration resumes; another run is refused.
+    - `save_every`: seconds between two checkpoints in that folder.
+    - `until`, `max_seconds`: pause at this step of a phase, or after so much time, with a checkpoint in the folder.
+    - `heads`: indices of each head, chosen by the library when not given.
+    - `settings`: `cell`, `recipe`, `seed` and other fields of `TrainConfig`.
     """
-    plan, task = _planned(what, {**settings, **({} if heads is None else {"heads": tuple(heads)})})
-    task = plan.heard(task)
-    plan = fitted(plan, task)
+    config, task = _configure(what, {**settings, **({} if heads is None else {"heads": tuple(heads)})})
+    task = config.apply_supervision(task)
+    config = config.adapt_to_task(task)
     if out is None:
-        return learn(plan, watch, task=task)
-    folder = Path(out)
-    run_dir = RunDir(folder)
-    run_dir.claim(asdict(plan), task)
-    over = finished(folder)
-    if over is not None:
-        return over
-    keeper = Keeper(run_dir.checkpoint_path, every=keep_every)
-
-    def note(row: Row) -> None:
-        run_dir.append_history(row)
-        if watch is not None:
-            watch(row)
-
+        return fit(config, task, Trainer(None, watch, until=until, max_seconds=max_seconds))
+    run_dir = RunDir(out)
+    run_dir.claim(config, task)
+    if run_dir.finished:
+        run = load_run(out)
+        run.resumed_at = run.steps
+        return run
     try:
-        run = learn(plan, note, task=task, keeper=keeper, history=run_dir.truncate_history(keeper.rows))
-    except InvalidConfig:  # a plan that cannot be followed does not keep the folder from one that can
+        trainer = Trainer(run_dir, watch, save_every=save_every, until=until, max_seconds=max_seconds)
+        run = fit(config, task, trainer)
+    except InvalidConfig:  # a configuration that cannot be trained does not keep the folder from one that can
         run_dir.withdraw()
         raise
-    finish(folder, run)
+    if run.finished:
+        run.save(run_dir)
     return run
 
 
-def _planned(what: str | os.PathLike[str] | Task | Moore | Mealy | Plan, settings: dict[str, Any]) -> tuple[Plan, Task]:
-    if isinstance(what, Plan):
+def _configure(
+    what: str | os.PathLike[str] | Task | Moore | Mealy | TrainConfig, settings: dict[str, Any]
+) -> tuple[TrainConfig, Task]:
+    if isinstance(what, TrainConfig):
         return replace(what, **settings), get_task(what.task)
     if isinstance(what, Task):
-        return Plan(task=what.name, **settings), what
-    if isinstance(what, Moore | Mealy):
-        return Plan(task="machine", **settings), get_task(what)
-    return Plan(task=os.fspath(what), **settings), get_task(os.fspath(what))
+        name, task = what.name, what
+    elif isinstance(what, Moore | Mealy):
+        name, task = "machine", get_task(what)
+    else:
+        name, task = os.fspath(what), get_task(os.fspath(what))
+    return configure(name, task=task, **settings), task

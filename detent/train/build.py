@@ -1,108 +1,96 @@
-"""The network for a task, and the judge of it: one layer for symbols, a stack with a convolution for stories.
+"""Build models: one function for the NFSM and for every other cell; save and load their weights.
 
-    run.model = network(task("TSO3"), ((4, 4, 4, 4), (4, 4, 4)))
+    model = build_model(config, task, heads=((3, 2),), generator=torch.Generator().manual_seed(42))
 
-A task that asks a question gets a second read-out, and is explored and judged on the words of its grammar.
+A task that asks a question gets a convolution of two symbols before every block, and a second read-out for answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from safetensors.torch import save as to_bytes
 from torch import nn
 
-from detent.certify import QuestionMachine, Verdict, certify
-from detent.errors import InvalidConfig, unknown
-from detent.extract import Budget, Extracted, extract
+from detent.errors import BrokenFile, InvalidConfig
 from detent.nn import AUSSM, BMRU, NFSM, PDSSM, Backbone, MambaMinus
+from detent.records import write_atomically
 from detent.tasks import Task
-from detent.tasks.shuffled_objects import PEOPLE
+from detent.train.config import TrainConfig
 
-# -- The recurrent blocks by name, and the backbones they are put into: `detent train TASK --cell NAME`.
-
-CELLS = {
-    "nfsm": "the neural finite-state machine",
-    "mamba": "Mamba-, eigenvalues in (-1, 1)",
-    "aussm": "AUSSM, eigenvalues of modulus one",
-    "pdssm": "PD-SSM, one-hot columns times a diagonal with moduli below one",
-    "bmru": "bistable memory recurrent units",
-}
-BASELINES = tuple(name for name in CELLS if name != "nfsm")
+Heads = Sequence[Sequence[int]]
+"""A number for every head of every layer."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Size:
-    """How large a baseline is."""
+def build_model(
+    config: TrainConfig, task: Task, *, heads: Heads | None = None, initial_states: Heads | None = None,
+    generator: torch.Generator | None = None,
+) -> Backbone:  # fmt: skip
+    """A backbone with the cell of the configuration in every layer.
 
-    layers: int
-    width: int
-    """m, of the backbone."""
-    channels: int
-    """Channels of Mamba- and the AUSSM, entries of a PD-SSM, units of a BMRU."""
-    states: int
-    """Entries of a channel's state, or matrices in the dictionary of a PD-SSM; a BMRU has no use for it."""
-    dropout: float = 0.1
+    - `heads`: indices of every head of every layer of an NFSM; those of the task or of the configuration by default.
+    - `initial_states`: the index of each of them before the first symbol; zeros by default.
+    """
+    if config.cell == "nfsm":
+        heads = heads or task.layers or (None if config.heads is None else (config.heads,))
+        if heads is None:
+            raise InvalidConfig("an NFSM is built of heads; give their sizes, such as heads=((3, 2),).")
+        initial_states = initial_states or [(0,) * len(sizes) for sizes in heads]
+        blocks: list[nn.Module] = [
+            NFSM(config.width, sizes, initial_state=state, temperature=config.temperature, generator=generator)
+            for sizes, state in zip(heads, initial_states, strict=True)
+        ]
+    else:
+        blocks = [build_baseline(config, generator) for _ in range(config.layers)]
+    return Backbone(
+        task.machine.n_symbols, len(task.labels), blocks, width=config.width, dropout=config.dropout,
+        kernel_size=1 if task.question is None else 2, generator=generator,
+        answers=0 if task.question is None else task.question.n_answers,
+    )  # fmt: skip
 
-    def __post_init__(self) -> None:
-        for name in ("layers", "width", "channels", "states"):
-            if getattr(self, name) < 1:
-                raise InvalidConfig(f"{name} must be at least 1; got {getattr(self, name)}.")
 
-
-def block(cell: str, size: Size, generator: torch.Generator | None = None) -> nn.Module:
+def build_baseline(config: TrainConfig, generator: torch.Generator | None = None) -> nn.Module:
     """One recurrent block of a baseline."""
-    m, d, n = size.width, size.channels, size.states
-    made: dict[str, Callable[..., nn.Module]] = {
+    m, d, n = config.width, config.channels, config.states
+    blocks: dict[str, Callable[..., nn.Module]] = {
         "mamba": partial(MambaMinus, m, d, n),
         "aussm": partial(AUSSM, m, d, n),
         "pdssm": partial(PDSSM, m, d, n),
         "bmru": partial(BMRU, m, d),
     }
-    if cell not in made:
-        raise unknown("baseline", cell, BASELINES)
-    return made[cell](generator=generator)
+    return blocks[config.cell](generator=generator)
 
 
-def cell_network(cell: str, size: Size, task: Task, generator: torch.Generator | None = None) -> Backbone:
-    """The backbone with this block in every layer; a task with questions gets a convolution and answers."""
-    question = task.question
-    return Backbone(
-        task.machine.n_symbols, task.machine.n_states, [block(cell, size, generator) for _ in range(size.layers)],
-        width=size.width, dropout=size.dropout, kernel_size=1 if question is None else 2,
-        answers=0 if question is None else question.n_answers, generator=generator,
-    )  # fmt: skip
+def save_model(path: Path, model: Backbone, metadata: Mapping[str, str]) -> None:
+    """Write the weights, with the sizes and initial states of the heads of every NFSM layer."""
+    weights = {name: tensor.detach().contiguous() for name, tensor in model.state_dict().items()}
+    blocks = [layer.block for layer in model.layers if isinstance(layer.block, NFSM)]
+    layout = {
+        "heads": " ".join(",".join(map(str, block.heads)) for block in blocks),
+        "initial_states": " ".join(",".join(map(str, block.config.initial_state)) for block in blocks),
+    }
+    write_atomically(path, to_bytes(weights, {**(layout if blocks else {}), **metadata}))
 
 
-Heads = Sequence[Sequence[int]]
-"""Indices of every head of every layer."""
-
-
-def network(
-    task: Task, heads: Heads, starts: Heads | None = None, *, width: int = 128, dropout: float = 0.1,
-    temperature: float = 0.5, generator: torch.Generator | None = None,
-) -> Backbone:  # fmt: skip
-    """A backbone with a block for every layer; `starts` are the indices to begin with, zeros by default."""
-    blocks = [
-        NFSM(width, sizes, initial_state=start, temperature=temperature, generator=generator)
-        for sizes, start in zip(heads, starts or [(0,) * len(sizes) for sizes in heads], strict=True)
-    ]
-    return Backbone(
-        task.machine.n_symbols, len(task.labels), blocks, width=width, dropout=dropout,
-        kernel_size=1 if task.layers is None else 2, generator=generator,
-        answers=0 if task.question is None else task.question.n_answers,
-    )  # fmt: skip
-
-
-def judged(model: Backbone, task: Task, budget: Budget | None = None) -> tuple[Extracted, Verdict]:
-    """The machine read out of a model, and whether it is the task's: on all words, or on all stories and questions."""
-    machine = task.machine
-    if task.question is None:
-        read = extract(model.eval(), symbols=machine.symbols, labels=task.labels)
-        return read, certify(read, machine, labels=task.label_kind)
-    people = PEOPLE[: task.question.n_answers]
-    question = QuestionMachine.at_end(task.question, machine, task.grammar, people)
-    read = extract(model.eval(), labels=machine.states, answers=people, grammar=task.grammar, budget=budget or Budget())
-    return read, certify(read, machine, question=question)
+def load_model(path: Path, config: TrainConfig, task: Task) -> tuple[Backbone, dict[str, str]]:
+    """(the model in evaluation mode, the metadata) that `save_model` wrote."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata: dict[str, str] = file.metadata() or {}
+        heads = initial_states = None
+        if config.cell == "nfsm":
+            heads, initial_states = (
+                [[int(k) for k in layer.split(",")] for layer in metadata[name].split(" ")]
+                for name in ("heads", "initial_states")
+            )
+        model = build_model(config, task, heads=heads, initial_states=initial_states)
+        model.load_state_dict(load_file(path))
+    except (SafetensorError, OSError, RuntimeError, KeyError, ValueError) as error:
+        reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
+        raise BrokenFile(path, f"these are not the weights of this run ({reason})") from None
+    return model.eval(), metadata

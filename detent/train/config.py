@@ -1,114 +1,245 @@
-"""A run, written down: everything that decides how it goes. Saved beside its results, so that it can be done again."""
+"""How a run is trained: one frozen, validated `TrainConfig`, saved as `config.json` in the folder of the run.
+
+A recipe (`recipes.py`) is a function that returns one. Nothing here imports torch.
+
+    TrainConfig(task="S3", recipe="paper", heads=(3, 2), end_to_end=EndToEndConfig(steps=2_000))
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+import math
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from detent.errors import BrokenFile, InvalidConfig, unknown
+from detent.errors import InvalidConfig, unknown
 from detent.records import write_atomically
 from detent.tasks import OutputTask, Task
-from detent.train.pretraining import Anchoring
-from detent.train.settings import Settings
 
-ARMS = {
-    "default": "codes found in the transitions that the training stream shows, taught, then released",
-    "anchored": "codes computed from the target machine, or registers that the task names, taught, then released",
-    "paper": "the paper's recipe; on the quick path tokens share dropout masks",
+CELLS = {
+    "nfsm": "the neural finite-state machine",
+    "mamba": "Mamba-, eigenvalues in (-1, 1)",
+    "aussm": "AUSSM, eigenvalues of modulus one",
+    "pdssm": "PD-SSM, one-hot columns times a diagonal with moduli below one",
+    "bmru": "bistable memory recurrent units",
 }
-RELEASE = Settings(
-    batch=64, length=32, rate=3e-4, last_rate=3e-4, eps=1e-3, exploration=0.0, last_exploration=0.0, noise=False,
-    steps=20, check_every=20, check_words=64, perfect_checks=1_000,
+"""The recurrent layers that can be trained by name."""
+BASELINES = tuple(name for name in CELLS if name != "nfsm")
+GRADIENTS = ("auto", "fast", "autograd")
+SUPERVISION = ("states", "outputs")
+STOPS = ("certified", "checks")
+MAX_SEED = (1 << 62) - 1
+
+
+def _at_least_one(config: object, *names: str) -> None:
+    for name in names:
+        value = getattr(config, name)
+        if not isinstance(value, int) or value < 1:
+            raise InvalidConfig(f"{name} must be at least 1; got {value!r}.")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EndToEndConfig:
+    """A phase of training end to end on words and labels; the defaults are the paper's."""
+
+    batch: int = 256
+    """Words per step."""
+    length: int = 64
+    """Their length."""
+    lr: float = 1e-3
+    """Learning rate at the first step, decayed by a cosine ..."""
+    final_lr: float = 1e-4
+    """... to this at its end."""
+    weight_decay: float = 1e-4
+    """Of AdamW; transition projections and the embedding have none."""
+    eps: float = 1e-8
+    """Of AdamW: keeps its steps small where gradients vanish."""
+    clip: float = 1.0
+    """Largest norm of the gradient."""
+    mask_rate: float = 3.0
+    """How fast the weight of positions after the first error decays."""
+    balance: float = 0.5
+    """Labels are weighted by their share of the batch to minus this power."""
+    exploration: float = 0.03
+    """Weight of the exploration penalty at the first step, decayed by a cosine ..."""
+    final_exploration: float = 0.003
+    """... to this at its end."""
+    gradient: str = "auto"
+    """`fast` (see fast_gradient.py), `autograd`, or `auto`: fast where the model allows it."""
+    masks: int = 4
+    """Dropout masks per symbol and step with the fast gradient; tokens use one of them at random."""
+    noise: bool = True
+    """Whether tables are sampled; without, they are the arg max and only the gradient is soft."""
+    steps: int = 100_000
+    """The most steps."""
+    horizon: int | None = None
+    """The step at which the cosines end; the last step by default."""
+    check_every: int = 50
+    """Steps between two checks on fresh words."""
+    check_words: int = 512
+    """Fresh words of a check."""
+    stop_accuracy: float = 1.0
+    """Share of a check's words that must be right for it to count towards early stopping."""
+    stop_checks: int = 40
+    """Consecutive checks of that accuracy after which the phase stops."""
+    grow_length: bool = False
+    """Train on words only as long as twice the mean first error: positions after it have almost no weight."""
+
+    def __post_init__(self) -> None:
+        _at_least_one(self, "batch", "length", "steps", "check_every", "check_words", "stop_checks", "masks")
+        if self.horizon is not None and self.horizon < 1:
+            raise InvalidConfig(f"horizon must be at least 1; got {self.horizon}.")
+        for name in ("lr", "final_lr", "eps", "clip", "stop_accuracy"):
+            if not getattr(self, name) > 0:
+                raise InvalidConfig(f"{name} must be positive; got {getattr(self, name)}.")
+        if self.gradient not in GRADIENTS:
+            raise unknown("gradient", self.gradient, GRADIENTS)
+
+    def cosine(self, first: float, last: float, step: int) -> float:
+        """A cosine schedule from `first` at step 0 to `last` at the horizon, and `last` from there on."""
+        done = min(step / (self.horizon or self.steps), 1.0)
+        return last + (first - last) * (1 + math.cos(math.pi * done)) / 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PretrainConfig:
+    """A phase of supervised pretraining on known transitions, until all of them hold by a margin."""
+
+    lr: float = 3e-3
+    """Learning rate at the beginning; after the first hundred steps it falls as 1 / step, to a tenth at least."""
+    weight_decay: float = 1e-4
+    rows: int = 1024
+    """Read-outs trained per step, at most."""
+    table_margin: float = 4.0
+    """How far the right logit must exceed every other in its column, in units of the sampling temperature."""
+    read_margin: float = 3.0
+    """How far the right index must exceed every other in the read-out of every head."""
+    check_every: int = 10
+    steps: int = 3000
+    """The most steps."""
+
+    def __post_init__(self) -> None:
+        _at_least_one(self, "rows", "check_every", "steps")
+
+
+FINETUNE = EndToEndConfig(
+    batch=64, length=32, lr=3e-4, final_lr=3e-4, eps=1e-3, exploration=0.0, final_exploration=0.0, noise=False,
+    steps=20, check_every=20, check_words=64, stop_checks=1_000,
 )  # fmt: skip
-"""The task's own loss, without codes and without noise: sampled tables would undo rare transitions again."""
+"""Without noise: sampled tables would undo rare transitions."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
-    """How a task is learned."""
+class TrainConfig:
+    """Everything that decides how a run goes."""
 
     task: str
     """A task's name, or the path of a machine file."""
-    seed: int = 42
     cell: str = "nfsm"
-    """Always this one: the plans of other cells are in `baselines`."""
-    arm: str = "default"
-    """Which way of learning; see ARMS."""
+    """The recurrent layer; see CELLS."""
+    recipe: str = "induce"
+    """The recipe that this configuration comes from; for an NFSM it decides which phases are run."""
+    seed: int = 42
+    """Of words, initial weights and noise."""
     supervise: str = "states"
-    """What is told at every symbol: the `states` of the machine, or its `outputs`."""
+    """The label at every symbol: the `states` of the machine, or its `outputs`."""
     heads: tuple[int, ...] | None = None
-    """Indices of each head; found by the library when not given."""
+    """Indices of each head of an NFSM; chosen by the library when not given."""
     width: int = 128
+    """Of the model."""
     dropout: float = 0.1
     temperature: float = 0.5
+    """At which an NFSM samples its tables."""
+    layers: int = 1
+    """Recurrent layers of a baseline; an NFSM has one, or those that the task names."""
+    channels: int = 32
+    """Channels of Mamba- and the AUSSM, entries of a PD-SSM, units of a BMRU."""
+    states: int = 8
+    """Entries of a channel's state, or matrices in the dictionary of a PD-SSM; a BMRU does not use it."""
     restarts: int = 4
-    """How often it may begin again with another seed when it ends with a machine that is wrong or too close to it."""
-    anchoring: Anchoring = field(default_factory=Anchoring)
-    tracking: Settings = field(default_factory=Settings)
-    """Of the paper's arm."""
-    release: Settings = RELEASE
+    """How often an NFSM may start anew with another seed when its machine is wrong, or right by too little."""
     stop: str = "certified"
-    """When the paper's arm ends: `certified`, or `checks` for the paper's own rule."""
+    """When training an NFSM end to end stops early: `certified`, or `checks` for the paper's own rule."""
+    pretrain: PretrainConfig = field(default_factory=PretrainConfig)
+    end_to_end: EndToEndConfig = field(default_factory=EndToEndConfig)
+    """Batch and length are also those of the words that pretraining reads."""
+    finetune: EndToEndConfig = FINETUNE
 
     def __post_init__(self) -> None:
-        if self.cell != "nfsm":
-            raise InvalidConfig(f"this is a plan for 'nfsm'; {self.cell!r} takes a BaselinePlan.")
-        if self.arm not in ARMS:
-            raise unknown("arm", self.arm, ARMS)
-        if self.supervise not in ("states", "outputs"):
-            raise unknown("supervision", self.supervise, ("states", "outputs"))
-        if self.supervise == "outputs" and self.arm == "anchored":
-            raise InvalidConfig("the arm 'anchored' is given states; outputs alone go with 'default' and 'paper'.")
-        if self.stop not in ("certified", "checks"):
-            raise unknown("stopping rule", self.stop, ("certified", "checks"))
+        if self.cell not in CELLS:
+            raise unknown("cell", self.cell, CELLS)
+        if self.supervise not in SUPERVISION:
+            raise unknown("supervision", self.supervise, SUPERVISION)
+        if self.cell != "nfsm" and self.heads is not None:
+            raise InvalidConfig(f"heads belong to the NFSM; {self.cell} has none, leave them out.")
+        if self.cell != "nfsm" and self.supervise != "states":
+            raise InvalidConfig(f"{self.cell} is trained on states; leave out supervision by {self.supervise}.")
+        if self.supervise == "outputs" and self.recipe == "distill":
+            raise InvalidConfig("the recipe 'distill' is given states; outputs go with 'induce' and 'paper'.")
+        if self.stop not in STOPS:
+            raise unknown("stopping rule", self.stop, STOPS)
         if self.restarts < 0:
-            raise InvalidConfig(f"restarts are 0 or more; got {self.restarts}.")
-        if not 0 <= self.seed < 1 << 62:
+            raise InvalidConfig(f"restarts must be at least 0; got {self.restarts}.")
+        if not 0 <= self.seed <= MAX_SEED:
             raise InvalidConfig(f"a seed is a number from 0 to 2^62 - 1; got {self.seed}.")
-        if not isinstance(self.width, int) or self.width < 1:
-            raise InvalidConfig(f"the width is a number from 1 on; got {self.width!r}.")
-
-    def heard(self, task: Task) -> Task:
-        """The task with what this plan tells of it as labels."""
-        return OutputTask.of_task(task) if self.supervise == "outputs" else task
+        _at_least_one(self, "width", "layers", "channels", "states")
 
     @property
-    def longest(self) -> dict[str, int]:
-        """Steps that every phase takes at most."""
+    def max_steps(self) -> dict[str, int]:
+        """The most steps of every phase, by its name."""
         return {
-            "anchored": self.anchoring.longest, "released": self.release.steps, "tracking": self.tracking.steps,
+            "pretrain": self.pretrain.steps, "end_to_end": self.end_to_end.steps, "finetune": self.finetune.steps,
         }  # fmt: skip
 
     def title(self, name: str) -> str:
-        """What a network that followed it is called; `name` is that of the task."""
-        told = "" if self.supervise == "states" else f" from {self.supervise}"
-        return f"{name}{told}, {self.arm}, seed {self.seed}"
+        """What a network trained so is called; `name` is that of the task."""
+        source = "" if self.supervise == "states" else f" from {self.supervise}"
+        return f"{name}{source}, {self.recipe}, seed {self.seed}"
 
-    def save(self, path: Path) -> None:
-        write_atomically(path, json.dumps(asdict(self), indent=2) + "\n")
+    def apply_supervision(self, task: Task) -> Task:
+        """The task with the labels that this configuration trains on."""
+        return OutputTask.of_task(task) if self.supervise == "outputs" and task.label_kind != "outputs" else task
 
-    @classmethod
-    def load(cls, path: Path) -> Plan:
-        """What `save` wrote."""
-        try:
-            read: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            if (cell := read.get("cell", "nfsm")) != "nfsm":
-                raise BrokenFile(path, f"this is a run of {cell!r}, which has no tables to read out; sweep it.")
-            heads = read.pop("heads")
-            return cls(
-                **{**read, "anchoring": Anchoring(**read["anchoring"]), "tracking": Settings(**read["tracking"]),
-                   "release": Settings(**read["release"])},
-                heads=None if heads is None else tuple(heads),
-            )  # fmt: skip
-        except BrokenFile:
-            raise
-        except OSError as error:
-            raise BrokenFile(path, f"cannot be read ({error.strerror})") from None
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise BrokenFile(path, f"this is not the plan of a run ({error})") from None
+    def adapt_to_task(self, task: Task) -> TrainConfig:
+        """The configuration that a task with layers of its own needs: the paper's long stories, registers as states.
 
-    def again(self, attempt: int) -> Plan:
+        Since the registers of the task are given as supervision, such a run is recorded as `distill` unless it is
+        trained by the paper's recipe.
+        """
+        if task.layers is None or self.cell != "nfsm":
+            return self
+        if self.heads is not None:
+            raise InvalidConfig(
+                f"{task.name} takes layers of {' and '.join(str(len(heads)) for heads in task.layers)} heads, "
+                f"and their sizes are given; got heads {self.heads}. Leave them out."
+            )
+        end_to_end = self.end_to_end
+        if end_to_end == EndToEndConfig():
+            end_to_end = replace(end_to_end, batch=64, length=256)
+        return replace(self, recipe="distill" if self.recipe == "induce" else self.recipe, end_to_end=end_to_end)
+
+    def with_attempt_seed(self, attempt: int) -> TrainConfig:
         """The same with the seed of a later attempt."""
         return self if attempt == 0 else replace(self, seed=self.seed + 1_000 * attempt)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return content
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> TrainConfig:
+        """What `to_json` returned."""
+        known = {one.name for one in fields(cls)}
+        if not isinstance(content, dict) or not set(content) <= known:
+            raise TypeError(f"{', '.join(sorted(set(content) - known))}: no such setting")
+        parts: dict[str, Any] = dict(content)
+        parts["pretrain"] = PretrainConfig(**content["pretrain"])
+        parts["end_to_end"] = EndToEndConfig(**content["end_to_end"])
+        parts["finetune"] = EndToEndConfig(**content["finetune"])
+        parts["heads"] = None if content["heads"] is None else tuple(content["heads"])
+        return cls(**parts)
+
+    def save(self, path: Path) -> None:
+        write_atomically(path, json.dumps(self.to_json(), indent=2) + "\n")

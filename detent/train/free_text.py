@@ -1,7 +1,8 @@
-"""The machine of a stack for people who write text: sentences in any order, an answer at every question mark.
+"""The machine of a stack for text that people write: sentences in any order, an answer at every question mark.
 
-The network is read out once more, over all tellings and not only over the stories of its task, and what it answers is
-compared with what is right. If it goes wrong somewhere there, its machine answers the stories it is certified on.
+The machine is extracted once more, over all texts of the free-order grammar and not only over the stories of the task,
+and its answers are compared with the right ones. If one of them is wrong, the machine that answers the stories of the
+task, on which the network is certified, is used instead.
 """
 
 from __future__ import annotations
@@ -14,47 +15,49 @@ from detent.extract import Budget, Extracted, extract
 from detent.nn import Backbone
 from detent.tasks.free_order_stories import NO_OUTPUT, NOT_UNDERSTOOD, free_order_grammar, reference_answers
 
-ASKED = ("?",)
+QUERIES = ("?",)
 BUDGET = Budget(configurations=1_000_000, seconds=600.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
-    """How a network does on tellings."""
+class FreeTextResult:
+    """How a network answers texts in free order."""
 
     machine: Mealy | None
-    """What it answers; None if it reaches more configurations than it may."""
+    """What it answers; None if it reaches more configurations than BUDGET allows."""
     configurations: int
     wrong: tuple[str, ...] | None
-    """A shortest telling that it answers wrongly."""
+    """A shortest text that it answers wrongly."""
 
     @property
     def right(self) -> bool:
+        """Whether every answer is right."""
         return self.machine is not None and self.wrong is None
 
 
-def tell(model: Backbone, found: Extracted) -> Told:
-    """Read a network out over all tellings, and compare it with what is right; `found` knows the names."""
-    people = len(found.answer_names)
+def extract_free_text(model: Backbone, extracted: Extracted) -> FreeTextResult:
+    """Extract the machine over all texts in free order, and compare its answers with the right ones."""
+    people = len(extracted.answer_names)
     try:
-        read = extract(
-            model, labels=found.label_names, answers=found.answer_names, grammar=free_order_grammar(people),
+        over_texts = extract(
+            model, labels=extracted.label_names, answers=extracted.answer_names, grammar=free_order_grammar(people),
             budget=BUDGET,
         )  # fmt: skip
     except BudgetExceeded:
-        return Told(None, BUDGET.configurations, None)
-    machine = answer_machine(read)
-    return Told(machine, len(read.configurations), distinguishing_word(machine, reference_answers(people)))
+        return FreeTextResult(None, BUDGET.configurations, None)
+    machine = _answers_of(over_texts)
+    wrong = distinguishing_word(machine, reference_answers(people))
+    return FreeTextResult(machine, len(over_texts.configurations), wrong)
 
 
-def text_machine(model: Backbone, found: Extracted) -> tuple[Mealy, str]:
-    """(the machine for text, which text that is): tellings if it is right on all of them, or else stories."""
-    told = tell(model, found)
-    if told.right and told.machine is not None:
-        return told.machine, "sentences in any order"
-    return answer_machine(found), "stories as the task tells them"
+def answer_machine(model: Backbone, extracted: Extracted) -> tuple[Mealy, str]:
+    """(the machine that answers, which text it reads): free order if it is right on all of it, or else stories."""
+    result = extract_free_text(model, extracted)
+    if result.right and result.machine is not None:
+        return result.machine, "sentences in any order"
+    return _answers_of(extracted), "stories as the task tells them"
 
 
-def answer_machine(extracted: Extracted) -> Mealy:
+def _answers_of(extracted: Extracted) -> Mealy:
     """The machine that answers at every question mark."""
-    return extracted.answer_machine(ASKED, elsewhere=NO_OUTPUT, forbidden=NOT_UNDERSTOOD)
+    return extracted.answer_machine(QUERIES, elsewhere=NO_OUTPUT, forbidden=NOT_UNDERSTOOD)

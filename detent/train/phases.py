@@ -1,14 +1,13 @@
-"""Phases of training: something that takes steps, can be checked, and can be put down and taken up again.
+"""Phases of training: each takes steps, checks itself, knows when it is done, and has a state that can be saved.
 
-`Anchored` teaches codes, `Tracking` is training end to end with the loss of the paper. Both draw their words from the
-generator they are given; what the next step depends on is written down by `checkpoint`.
+`PretrainPhase` trains a model on known transitions, `EndToEndPhase` on words and labels with the loss of the paper.
+Both draw their words from the generator they are given. A recipe is a sequence of phases, run by a `Trainer`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,211 +20,231 @@ from detent.nn.losses import first_error
 from detent.records import Row
 from detent.tasks import Batch, Task
 from detent.train import fast_gradient
-from detent.train.pretraining import Anchor, Anchoring, rows_of
-from detent.train.settings import Settings
+from detent.train.config import EndToEndConfig, PretrainConfig
+from detent.train.pretraining import TransitionPretrainer, sample_pairs
 
-# -- A phase with a teacher: right columns and right read-outs are known, and taught until all of them lead by a margin.
+MIN_LENGTH = 8
+"""Length of the first words where lengths grow."""
+CHECK_BATCH = 64
+"""Words that a check evaluates at once without the fast gradient."""
 
 
-class Taught(ABC):
-    """Steps on `lesson()`, until `margins()` are reached twice in a row."""
+class Phase(ABC):
+    """Something that takes steps.
 
-    name = "anchored"
+    All that its next step depends on is in `module`, `optimizer`, `generator` and the attributes named by `STATE`.
+    """
 
-    def __init__(self, module: nn.Module, settings: Anchoring) -> None:
-        self.module, self.settings = module, settings
+    STATE: tuple[str, ...] = ("steps", "streak", "loss")
+
+    def __init__(
+        self, name: str, module: nn.Module, optimizer: torch.optim.Optimizer, generator: np.random.Generator,
+        check_every: int,
+    ) -> None:  # fmt: skip
+        self.name, self.module, self.optimizer, self.generator = name, module, optimizer, generator
+        self.check_every = check_every
         self.steps, self.streak, self.loss = 0, 0, float("nan")
-        self.check_every = settings.check_every
-        self.optimizer = torch.optim.AdamW(module.parameters(), settings.rate, weight_decay=settings.weight_decay)
+
+    @property
+    @abstractmethod
+    def done(self) -> bool:
+        """Whether the phase has taken its last step."""
 
     @abstractmethod
-    def lesson(self) -> Tensor:
+    def step(self) -> None:
+        """Take one step of the optimizer."""
+
+    @abstractmethod
+    def check(self) -> Row:
+        """Measure the model after the last step."""
+
+    def state(self) -> dict[str, Any]:
+        """Counters, for a checkpoint."""
+        return {name: getattr(self, name) for name in self.STATE}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Restore the counters."""
+        for name in self.STATE:
+            setattr(self, name, state[name])
+
+
+class SupervisedPhase(Phase):
+    """Pretraining where right columns and right read-outs are known; done when both margins hold at two checks."""
+
+    def __init__(self, module: nn.Module, config: PretrainConfig, generator: np.random.Generator) -> None:
+        optimizer = torch.optim.AdamW(module.parameters(), config.lr, weight_decay=config.weight_decay)
+        super().__init__("pretrain", module, optimizer, generator, config.check_every)
+        self.config = config
+
+    @abstractmethod
+    def compute_loss(self) -> Tensor:
         """The loss of one step."""
 
     @abstractmethod
     def margins(self) -> tuple[float, float]:
-        """The smallest leads of a right column's entry, and of a right read-out."""
+        """The smallest margins of a right entry of a column, and of a right read-out."""
 
     @property
     def done(self) -> bool:
-        return self.streak >= 2 or self.steps >= self.settings.longest
+        return self.streak >= 2 or self.steps >= self.config.steps
 
     def step(self) -> None:
         self.module.train()
         for group in self.optimizer.param_groups:
-            group["lr"] = self.settings.rate * max(0.1, min(1.0, 100 / (self.steps + 1)))
+            group["lr"] = self.config.lr * max(0.1, min(1.0, 100 / (self.steps + 1)))
         self.optimizer.zero_grad(set_to_none=True)
-        loss = self.lesson()
+        loss = self.compute_loss()
         loss.backward()
         nn.utils.clip_grad_norm_(self.module.parameters(), 1.0)
         self.optimizer.step()
         self.steps, self.loss = self.steps + 1, float(loss.detach())
 
-    def check(self) -> dict[str, float]:
+    def check(self) -> Row:
         tables, reads = self.margins()
-        reached = tables >= self.settings.table_margin and reads >= self.settings.read_margin
+        reached = tables >= self.config.table_margin and reads >= self.config.read_margin
         self.streak = self.streak + 1 if reached else 0
         return {"loss": self.loss, "table_margin": tables, "read_margin": reads}
 
 
-class Phase(Protocol):
-    """What the loop needs to know."""
-
-    name: str
-    steps: int
-    check_every: int
-
-    @property
-    def optimizer(self) -> torch.optim.Optimizer:
-        """What changes them."""
-
-    @property
-    def module(self) -> nn.Module:
-        """Whose parameters are trained."""
-
-    @property
-    def done(self) -> bool:
-        """Whether there is nothing left to do."""
-
-    def step(self) -> None:
-        """One step of the optimiser."""
-
-    def check(self) -> Row:
-        """What can be said after the last step."""
-
-
-def tokens(batch: Batch) -> Tensor:
-    return torch.from_numpy(batch.inputs.astype(np.int64))
-
-
-def labels(batch: Batch) -> Tensor:
-    return torch.from_numpy(batch.states.astype(np.int64))
-
-
-def answers(batch: Batch) -> Tensor | None:
-    return None if batch.answers is None else torch.from_numpy(batch.answers.astype(np.int64))
-
-
-class Anchored(Taught):
-    """Codes as teachers."""
+class PretrainPhase(SupervisedPhase):
+    """One layer, pretrained on the transitions of its state codes."""
 
     def __init__(
-        self, anchor: Anchor, task: Task, generator: np.random.Generator, batch: int = 256, length: int = 64
-    ) -> None:
-        super().__init__(anchor, anchor.settings)
-        self.anchor, self.task, self.generator, self.batch, self.length = anchor, task, generator, batch, length
+        self, pretrainer: TransitionPretrainer, task: Task, generator: np.random.Generator, batch: int = 256,
+        length: int = 64,
+    ) -> None:  # fmt: skip
+        super().__init__(pretrainer, pretrainer.config, generator)
+        self.pretrainer, self.task, self.batch, self.length = pretrainer, task, batch, length
 
-    def lesson(self) -> Tensor:
-        self.last = self.task.sample(self.batch, self.length, self.generator)
-        self.anchor.codes.learn_labels(self.last)
-        return self.anchor.loss(*self._rows(self.anchor.settings.rows))
+    def compute_loss(self) -> Tensor:
+        self.words = self.task.sample(self.batch, self.length, self.generator)
+        self.pretrainer.codes.learn_labels(self.words)
+        return self.pretrainer.loss(*self._pairs(self.config.rows))
 
     def margins(self) -> tuple[float, float]:
-        return self.anchor.margins(*self._rows(None))
+        return self.pretrainer.margins(*self._pairs(None))
 
-    def _rows(self, most: int | None) -> tuple[Ints, Ints]:
-        return rows_of(self.last, self.task.machine.n_states, most, self.generator)
+    def _pairs(self, limit: int | None) -> tuple[Ints, Ints]:
+        return sample_pairs(self.words, self.task.machine.n_states, limit, self.generator)
 
 
-@dataclass
-class Tracking:
+class EndToEndPhase(Phase):
     """Words in, labels out, the loss of the paper."""
 
-    model: Backbone
-    task: Task
-    settings: Settings
-    generator: np.random.Generator
-    name: str = "tracking"
-    steps: int = 0
-    streak: int = 0
-    loss: float = float("nan")
-    reached: float = 0.0
+    STATE = (*Phase.STATE, "mean_first_error")
 
-    def __post_init__(self) -> None:
-        self.check_every = self.settings.check_every
-        self.path = _path(self.model, self.settings)
-        self.optimizer = torch.optim.AdamW(
-            _groups(self.model, self.settings), self.settings.rate, eps=self.settings.eps, fused=True
-        )
-
-    @property
-    def module(self) -> nn.Module:
-        return self.model
+    def __init__(
+        self, model: Backbone, task: Task, config: EndToEndConfig, generator: np.random.Generator,
+        name: str = "end_to_end",
+    ) -> None:  # fmt: skip
+        optimizer = torch.optim.AdamW(parameter_groups(model, config), config.lr, eps=config.eps, fused=True)
+        super().__init__(name, model, optimizer, generator, config.check_every)
+        self.model, self.task, self.config = model, task, config
+        self.gradient = choose_gradient(model, config)
+        self.mean_first_error = 0.0
+        """Over the words of the last step."""
 
     @property
     def done(self) -> bool:
-        return self.steps >= self.settings.steps or self.streak >= self.settings.perfect_checks
+        return self.steps >= self.config.steps or self.streak >= self.config.stop_checks
+
+    @property
+    def length(self) -> int:
+        """Of the words of the next step: where lengths grow, a power of two that holds twice the mean first error."""
+        if not self.config.grow_length:
+            return self.config.length
+        length = MIN_LENGTH
+        while length < min(2 * self.mean_first_error, self.config.length):
+            length *= 2
+        return min(length, self.config.length)
 
     def step(self) -> None:
-        settings = self.settings
+        config = self.config
         self.model.train()
         for layer in self.model.layers:
-            layer.block.train(settings.noise)  # type: ignore[union-attr]
-        batch = self.task.sample(settings.batch, settings.length, self.generator)
+            layer.block.train(config.noise)  # type: ignore[union-attr]
+        self.trained_length = self.length
+        batch = self.task.sample(config.batch, self.trained_length, self.generator)
         for group in self.optimizer.param_groups:
-            group["lr"] = settings.decayed(settings.rate, settings.last_rate, self.steps)
+            group["lr"] = config.cosine(config.lr, config.final_lr, self.steps)
         self.optimizer.zero_grad(set_to_none=True)
-        self.loss, first = self._gradient(tokens(batch), labels(batch), answers(batch))
-        nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip)
+        self.loss, first = self._backward(_tokens(batch), _labels(batch), _answers(batch))
+        nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         self.optimizer.step()
-        self.steps, self.reached = self.steps + 1, float(first.float().mean())
+        self.steps, self.mean_first_error = self.steps + 1, float(first.float().mean())
 
-    def _gradient(self, inputs: Tensor, wanted: Tensor, asked: Tensor | None) -> tuple[float, Tensor]:
+    def _backward(self, tokens: Tensor, labels: Tensor, answers: Tensor | None) -> tuple[float, Tensor]:
         """(loss, first error of every word), with the gradient left in the parameters."""
-        settings, seed = self.settings, int(self.generator.integers(1 << 62))
-        exploration = settings.decayed(settings.exploration, settings.last_exploration, self.steps)
-        if self.path == "plain":
+        config, seed = self.config, int(self.generator.integers(1 << 62))
+        exploration = config.cosine(config.exploration, config.final_exploration, self.steps)
+        if self.gradient == "autograd":
             return fast_gradient.autograd_gradient(
-                self.model, inputs, wanted, settings, seed=seed, exploration=exploration, answers=asked
+                self.model, tokens, labels, config, seed=seed, exploration=exploration, answers=answers
             )
-        masks = torch.from_numpy(self.generator.integers(settings.masks, size=inputs.shape))
-        return fast_gradient.gradient(
-            self.model, inputs, wanted, settings, masks=masks, seed=seed if settings.noise else None,
+        masks = torch.from_numpy(self.generator.integers(config.masks, size=tokens.shape))
+        return fast_gradient.fast_gradient(
+            self.model, tokens, labels, config, masks=masks, seed=seed if config.noise else None,
             exploration=exploration,
         )  # fmt: skip
 
     def check(self) -> Row:
         accuracy = self.accuracy()
-        self.streak = self.streak + 1 if accuracy == 1.0 else 0
-        return {"loss": self.loss, "first_error": self.reached, "accuracy": accuracy, "path": self.path}
+        self.streak = self.streak + 1 if accuracy >= self.config.stop_accuracy else 0
+        row = {"loss": self.loss, "first_error": self.mean_first_error, "accuracy": accuracy}
+        length = {"length": self.trained_length} if self.config.grow_length else {}
+        return {**row, **length, "gradient": self.gradient}
 
     @torch.no_grad()
     def accuracy(self) -> float:
         """The share of fresh words whose labels are all right, and the answer where there is one."""
         self.model.eval()
-        batch = self.task.sample(self.settings.check_words, self.settings.length, self.generator)
-        if self.path == "quick":
-            first = fast_gradient.first_errors(self.model, tokens(batch), labels(batch), self.settings)
-            return float((first == self.settings.length).double().mean())
+        batch = self.task.sample(self.config.check_words, self.config.length, self.generator)
+        tokens, labels, answers = _tokens(batch), _labels(batch), _answers(batch)
+        if self.gradient == "fast":
+            first = fast_gradient.first_errors(self.model, tokens, labels, self.config)
+            return float((first == self.config.length).double().mean())
         right = 0
-        for begin in range(0, len(batch.inputs), 64):
-            some = slice(begin, begin + 64)
-            h, _ = self.model.hidden(tokens(batch)[some])
-            wanted = labels(batch)[some]
-            correct = first_error(self.model.label_logits(h), wanted) == wanted.shape[1]
-            if (right_ones := answers(batch)) is not None:
-                correct &= self.model.answer_logits(h[:, -1]).argmax(-1) == right_ones[some]
+        for begin in range(0, len(tokens), CHECK_BATCH):
+            some = slice(begin, begin + CHECK_BATCH)
+            h, _ = self.model.hidden(tokens[some])
+            correct = first_error(self.model.label_logits(h), labels[some]) == labels.shape[1]
+            if answers is not None:
+                correct &= self.model.answer_logits(h[:, -1]).argmax(-1) == answers[some]
             right += int(correct.sum())
-        return right / len(batch.inputs)
+        return right / len(tokens)
 
 
-def _path(model: Backbone, settings: Settings) -> str:
-    """The path by name, `auto` resolved."""
+def choose_gradient(model: Backbone, config: EndToEndConfig) -> str:
+    """`fast` or `autograd`: what the configuration names, `auto` resolved."""
     allowed = fast_gradient.allows(model)
-    if settings.path == "quick" and not allowed:
+    if config.gradient == "fast" and not allowed:
         raise InvalidConfig(
-            "path 'quick' trains one NFSM layer without a convolution on the CPU, and this model is another; "
-            "say path='plain', or 'auto'."
+            "gradient 'fast' trains one NFSM layer without a convolution on the CPU, and this model is another; "
+            "use gradient='autograd', or 'auto'."
         )
-    return ("quick" if allowed else "plain") if settings.path == "auto" else settings.path
+    return ("fast" if allowed else "autograd") if config.gradient == "auto" else config.gradient
 
 
-def _groups(model: Backbone, settings: Settings) -> list[Row]:
+def parameter_groups(model: Backbone, config: EndToEndConfig) -> list[Row]:
     """No weight decay on the transition projections and the embedding."""
-    kept = {id(model.embedding.weight)}
+    free = {id(model.embedding.weight)}
     for layer in model.layers:
         if isinstance(layer.block, NFSM):
-            kept |= {id(layer.block.weight), id(layer.block.bias)}
-    free = [parameter for parameter in model.parameters() if id(parameter) in kept]
-    rest = [parameter for parameter in model.parameters() if id(parameter) not in kept]
-    return [{"params": rest, "weight_decay": settings.weight_decay}, {"params": free, "weight_decay": 0.0}]
+            free |= {id(layer.block.weight), id(layer.block.bias)}
+    parameters = list(model.parameters())
+    return [
+        {"params": [one for one in parameters if id(one) not in free], "weight_decay": config.weight_decay},
+        {"params": [one for one in parameters if id(one) in free], "weight_decay": 0.0},
+    ]
+
+
+def _tokens(batch: Batch) -> Tensor:
+    return torch.from_numpy(batch.inputs.astype(np.int64))
+
+
+def _labels(batch: Batch) -> Tensor:
+    return torch.from_numpy(batch.states.astype(np.int64))
+
+
+def _answers(batch: Batch) -> Tensor | None:
+    return None if batch.answers is None else torch.from_numpy(batch.answers.astype(np.int64))

@@ -1,116 +1,170 @@
-"""Write a finished run into its folder, and load it from there."""
+"""A trained run: the model, the machine extracted from it and the verdict; saved in a folder and loaded from it."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from pathlib import Path
+import os
+from dataclasses import asdict, dataclass, field
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file
-from safetensors.torch import save as to_bytes
-
-from detent import records
 from detent.certify import Certificate, Verdict, certify
-from detent.errors import BrokenFile
+from detent.errors import BrokenFile, InvalidConfig
 from detent.extract import Extracted
 from detent.nn import Backbone
+from detent.records import Row
 from detent.runtime import Machine
 from detent.tasks import Task
 from detent.tasks import task as get_task
-from detent.train.build import judged, network
-from detent.train.config import Plan
-from detent.train.free_text import text_machine
-from detent.train.induce import Run
-from detent.train.run_dir import CERTIFICATE, CONFIG, HISTORY, MACHINE, TARGET, WEIGHTS, RunDir
+from detent.train.build import load_model, save_model
+from detent.train.config import TrainConfig
+from detent.train.free_text import answer_machine
+from detent.train.run_dir import RunDir
+from detent.train.verify import extract_and_certify, make_certificate
+
+LEARNED = 0.9
+"""Sequence accuracy from which on a baseline counts as having learned: the threshold of its failing length."""
 
 
-def finish(folder: Path, run: Run) -> None:
-    """Write what the run ended with, its certificate if it has one, and drop what only served to go on."""
-    weights = {name: tensor.detach().contiguous() for name, tensor in run.model.state_dict().items()}
-    layers = run.extracted.layers
-    described = {
-        "heads": " ".join(",".join(map(str, layer.heads)) for layer in layers),
-        "start": " ".join(",".join(map(str, layer.start)) for layer in layers),
-        "weights": run.extracted.weights,
-        "came": json.dumps({"steps": run.steps, "restarts": run.restarts, "seconds": run.seconds}),
-    }
-    machine_of(run.plan, run.task, run.model, run.extracted).save(folder / MACHINE)
-    if run.certified:
-        run.certificate().write(folder / CERTIFICATE)
-    # last, because a folder with weights is a run that is over
-    records.write_atomically(folder / WEIGHTS, to_bytes(weights, described))
-    RunDir(folder).finish()
+@dataclass(kw_only=True)
+class Run:
+    """What came of a configuration."""
+
+    config: TrainConfig
+    task: Task
+    model: Backbone
+    steps: int = 0
+    """Of all attempts."""
+    restarts: int = 0
+    seconds: float = 0.0
+    history: list[Row] = field(default_factory=list, repr=False)
+    finished: bool = True
+    """False where training was paused at a step."""
+    resumed_at: int = 0
+    """The step at which this process resumed the run."""
+    result: tuple[Extracted, Verdict] | None = field(default=None, repr=False)
+    """The extracted machine and the verdict; None for a cell without tables."""
+    _certificate: Certificate | None = field(default=None, repr=False)
+
+    @property
+    def extracted(self) -> Extracted:
+        """The machine extracted from the model."""
+        return self._result[0]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the machine is the target; if not, a shortest word on which they differ."""
+        return self._result[1]
+
+    @property
+    def _result(self) -> tuple[Extracted, Verdict]:
+        if self.result is None:
+            why = f"{self.config.cell} has no tables to extract" if self.finished else "this run is not finished"
+            raise InvalidConfig(f"{why}; there is no machine.")
+        return self.result
+
+    @property
+    def certified(self) -> bool:
+        """Whether the machine is proved to be the target."""
+        return self.result is not None and bool(self.result[1])
+
+    @property
+    def accuracy(self) -> float:
+        """The best share of words right at a check."""
+        return max((float(row["accuracy"]) for row in self.history if "accuracy" in row), default=0.0)
+
+    @property
+    def first_error(self) -> float:
+        """The mean first error of the words before the last check."""
+        rows = [row for row in self.history if "first_error" in row]
+        return float(rows[-1]["first_error"]) if rows else 0.0
+
+    @property
+    def learned(self) -> bool:
+        """Certified; for a cell without tables: at least LEARNED of the words right at a check."""
+        return self.certified if self.config.cell == "nfsm" else self.accuracy >= LEARNED
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        """Indices of every head, of all layers."""
+        return tuple(d for layer in self.extracted.heads for d in layer)
+
+    def certificate(self) -> Certificate:
+        """What is proved of this network, with the rounding of every format down to the first that is too coarse."""
+        if self._certificate is None:
+            title = self.config.title(self.task.name)
+            self._certificate = make_certificate(self.model, *self._result, title=title)
+        return self._certificate
+
+    def machine(self) -> Machine:
+        """The machine without the model; for a task with a question it answers."""
+        about = {"task": self.task.name, "recipe": self.config.recipe, "seed": self.config.seed}
+        if self.task.question is None:
+            return self.extracted.to_machine({**about, "labels": self.task.label_kind})
+        answering, reads = answer_machine(self.model, self.extracted)
+        about = {"weights": self.extracted.weights, **about, "labels": "answers", "reads": reads}
+        return Machine.of(answering, about=about)
+
+    def row(self) -> Row:
+        """The result row of the run."""
+        config = self.config
+        row = {
+            "task": self.task.name, "cell": config.cell, "recipe": config.recipe, "seed": config.seed,
+            "learned": self.learned, "certified": self.certified, "steps": self.steps, "restarts": self.restarts,
+            "seconds": round(self.seconds, 3),
+        }  # fmt: skip
+        if self.result is None:
+            sizes = {name: getattr(config, name) for name in ("layers", "width", "channels", "states", "dropout")}
+            return row | {
+                "accuracy": self.accuracy, "learned_at": LEARNED, "first_error": round(self.first_error, 2),
+                "over": self.finished, "resumed_at": self.resumed_at, "size": sizes,
+                "settings": asdict(config.end_to_end),
+            }  # fmt: skip
+        certificate = self.certificate() if self.certified else None
+        return row | {
+            "heads": list(self.heads), "verdict": self.verdict.explain(), "weights": self.extracted.weights,
+            "certificate": None if certificate is None else certificate.sha256,
+            "proved": [] if certificate is None else list(certificate.proved),
+        }  # fmt: skip
+
+    def save(self, run_dir: RunDir) -> None:
+        """Write what the run ended with, and remove what only resuming needs."""
+        if self.config.cell == "nfsm":
+            run_dir.write_result(self.machine(), self.certificate() if self.certified else None)
+        numbers = {"steps": self.steps, "restarts": self.restarts, "seconds": self.seconds}
+        weights = {"weights": self.extracted.weights} if self.result is not None else {}
+        # last, because a folder with weights is a finished run
+        save_model(run_dir.weights_path, self.model, {**weights, "run": json.dumps(numbers)})
+        run_dir.finish()
 
 
-def finished(folder: Path) -> Run | None:
-    """The run of a folder, if it is over."""
-    if not (folder / WEIGHTS).exists():
-        return None
-    plan, model = load(folder)
-    task = task_of(folder, plan)
-    found, verdict = judged(model, task)
-    with safe_open(folder / WEIGHTS, framework="pt") as file:
-        came = json.loads((file.metadata() or {}).get("came", "{}"))
-    run = Run(plan, task, model, found, verdict, came.get("steps", 0), came.get("restarts", 0),
-              came.get("seconds", 0.0), list(records.read(folder / HISTORY)))  # fmt: skip
-    if run.certified and (folder / CERTIFICATE).exists():
-        run._certificate = Certificate.read(folder / CERTIFICATE)
+def load_run(folder: str | os.PathLike[str], *, extract: bool = True) -> Run:
+    """The finished run of a folder; without `extract` only its model is loaded."""
+    run_dir = RunDir(folder)
+    config = run_dir.train_config()
+    if not run_dir.finished:
+        raise BrokenFile(run_dir.path, "this run is not finished; repeat `detent train` to resume it.")
+    task = config.apply_supervision(run_dir.task())
+    model, metadata = load_model(run_dir.weights_path, config, task)
+    run = Run(config=config, task=task, model=model, history=run_dir.history(), **json.loads(metadata.get("run", "{}")))
+    if config.cell == "nfsm" and extract:
+        run.result = extract_and_certify(model, task)
+        if run.certified and run_dir.certificate_path.exists():
+            run._certificate = Certificate.read(run_dir.certificate_path)
     return run
 
 
-def load(folder: Path) -> tuple[Plan, Backbone]:
-    """(the plan, the trained model in evaluation mode)."""
-    plan = Plan.load(folder / CONFIG)
-    try:
-        with safe_open(folder / WEIGHTS, framework="pt") as file:
-            described = file.metadata() or {}
-        heads, starts = (
-            [[int(k) for k in layer.split(",")] for layer in described[name].split(" ")] for name in ("heads", "start")
+def load_nfsm_run(folder: str | os.PathLike[str]) -> Run:
+    """The same of a run that has a machine; others are refused."""
+    cell = RunDir(folder).config().get("cell", "nfsm")
+    if cell != "nfsm":
+        raise BrokenFile(
+            RunDir(folder).config_path, f"this is a run of {cell!r}, which has no tables to extract; sweep it."
         )
-        model = network(
-            task_of(folder, plan), heads, starts, width=plan.width, dropout=plan.dropout, temperature=plan.temperature
-        )
-        model.load_state_dict(load_file(folder / WEIGHTS))
-    except (SafetensorError, OSError, RuntimeError, KeyError, ValueError) as error:
-        raise BrokenFile(folder / WEIGHTS, f"these are not the weights of this run ({told(error)})") from None
-    return plan, model.eval()
+    return load_run(folder)
 
 
-def told(error: Exception) -> str:
-    """The reason in an error of somebody else's, in one line."""
-    return " ".join(line.strip() for line in str(error).splitlines()[:2])
-
-
-def task_of(folder: Path, plan: Plan) -> Task:
-    """The task of a run; the folder keeps a machine of one's own, wherever its file has gone."""
-    if (folder / TARGET).exists():
-        return plan.heard(replace(get_task(folder / TARGET), name=Path(plan.task).stem))
-    return plan.heard(get_task(plan.task))
-
-
-def judge(folder: Path, against: str | None = None) -> tuple[Backbone, Extracted, Verdict, str]:
-    """(the model of a run, the machine read out of it, whether it is the run's task or the one named, a title)."""
-    plan, model = load(folder)
-    task = task_of(folder, plan)
-    found, verdict = judged(model, task)
-    if against is not None:
-        verdict = certify(found, get_task(against).machine, labels=task.label_kind)
-    return model, found, verdict, plan.title(task.name)
-
-
-def read_out(folder: Path) -> tuple[Extracted, Machine]:
-    """(what is read out of the model of a run, the same as a machine that needs no model)."""
-    plan, model = load(folder)
-    task = task_of(folder, plan)
-    found, _ = judged(model, task)
-    return found, machine_of(plan, task, model, found)
-
-
-def machine_of(plan: Plan, task: Task, model: Backbone, found: Extracted) -> Machine:
-    """The machine without the model, with a word about where it comes from; of a task with a question it answers."""
-    about = {"task": task.name, "recipe": plan.arm, "seed": plan.seed}
-    if task.question is None:
-        return found.to_machine({**about, "labels": task.label_kind})
-    answering, reads = text_machine(model, found)
-    return Machine.of(answering, about={"weights": found.weights, **about, "labels": "answers", "reads": reads})
+def certify_run(folder: str | os.PathLike[str], against: str | None = None) -> tuple[Run, Verdict]:
+    """(the run, whether its machine is the run's task, or the one named)."""
+    run = load_nfsm_run(folder)
+    if against is None:
+        return run, run.verdict
+    return run, certify(run.extracted, get_task(against).machine, labels=run.task.label_kind)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from detent.runtime import Machine, load
 from detent.tasks import Task
 from detent.tasks import task as get_task
 from detent.tasks.registry import by_name
+from detent.train.config import TrainConfig
 
 if TYPE_CHECKING:
     from detent.certify import Certificate
@@ -63,6 +64,10 @@ class RunDir:
     def __repr__(self) -> str:
         return f"RunDir({str(self.path)!r})"
 
+    def stage_path(self, name: str) -> Path:
+        """The model after an intermediate stage of training, such as pruning."""
+        return self.path / f"stage-{name}.safetensors"
+
     @classmethod
     def find(cls, folder: str | os.PathLike[str], pattern: str = "*") -> Iterator[RunDir]:
         """The runs directly below a folder, finished or not, by name; those whose name fits the pattern."""
@@ -78,17 +83,17 @@ class RunDir:
         """Whether the run has ended."""
         return self.weights_path.exists()
 
-    def claim(self, config: Mapping[str, Any], task: Task) -> None:
+    def claim(self, config: TrainConfig, task: Task) -> None:
         """Create the folder for this configuration, or see that it holds this very run; another one is refused."""
         self.refuse_foreign()
         if self.exists:
             self._refuse_other(config, task)
             return
         self.path.mkdir(parents=True, exist_ok=True)
-        known = by_name(config["task"])
+        known = by_name(config.task)
         if known is None or known.machine != task.machine:
             write_machine(task.machine, self.target_path)
-        records.write_atomically(self.config_path, json.dumps(config, indent=2) + "\n")
+        config.save(self.config_path)
 
     def refuse_foreign(self) -> None:
         """Refuse a folder with files that are not a run's; a new or an empty folder will do."""
@@ -98,9 +103,9 @@ class RunDir:
         if path.is_file() or (path.is_dir() and any(not inside.name.startswith(".") for inside in path.iterdir())):
             raise InvalidConfig(f"{path} holds something else than a run; name another folder.")
 
-    def _refuse_other(self, config: Mapping[str, Any], task: Task) -> None:
+    def _refuse_other(self, config: TrainConfig, task: Task) -> None:
         """Refuse a folder with another configuration, or with another target under the same name."""
-        kept, wanted = self.config(), json.loads(json.dumps(config))
+        kept, wanted = self.config(), config.to_json()
         other = [f"{name} {kept.get(name)}, not {wanted[name]}" for name in wanted if kept.get(name) != wanted[name]]
         if other:
             raise InvalidConfig(
@@ -108,7 +113,7 @@ class RunDir:
             )
         if self.target_path.exists() and read_machine(self.target_path) != task.machine:
             raise InvalidConfig(
-                f"{self.path} holds a run already, and {wanted['task']} has changed since; name another folder."
+                f"{self.path} holds a run already, and {config.task} has changed since; name another folder."
             )
 
     def withdraw(self) -> None:
@@ -136,7 +141,18 @@ class RunDir:
             raise BrokenFile(self.config_path, f"this is not the configuration of a run ({error}).") from None
         if not isinstance(config, dict) or not isinstance(config.get("task"), str):
             raise BrokenFile(self.config_path, "this is not the configuration of a run (it names no task).")
+        if "arm" in config or "settings" in config:
+            raise BrokenFile(self.config_path, "this run was made by detent 0.1 and cannot be loaded; train it again.")
         return config
+
+    def train_config(self) -> TrainConfig:
+        """The configuration, validated."""
+        try:
+            return TrainConfig.from_json(self.config())
+        except BrokenFile:
+            raise
+        except (ValueError, TypeError, LookupError) as error:
+            raise BrokenFile(self.config_path, f"this is not the configuration of a run ({error}).") from None
 
     def task(self) -> Task:
         """The task of the run; its target is kept in the folder where it is no task of the registry."""

@@ -1,8 +1,7 @@
-"""Teach a stack of two layers: the registers of the task as teachers, then the task's own loss alone.
+"""Train a stack of two layers on a task with registers: pretrain on the registers, then fine-tune on the task's loss.
 
-Given are the registers that a state is made of, and the sizes of the layers. Found in the stories are which register
-goes into which layer, what the end of a story asks about, and every table. An arm that is told so much is called
-`anchored`, whatever it was asked for by.
+Given are the registers that a state consists of, and the sizes of the layers. Inferred from stories are the layer of
+each register, what the question at the end of a story asks about, and every table.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 
 from detent._types import MISSING, Ints
-from detent.errors import InvalidConfig
 from detent.nn import NFSM, Backbone
 from detent.nn.backbone import BackboneLayer
 from detent.nn.init import truncated_
@@ -26,47 +24,55 @@ from detent.ops.torch_kernels import project_values
 from detent.tasks import Task
 from detent.tasks.free_order_stories import free_order_grammar
 from detent.tasks.grammar import random_prefixes
-from detent.train.build import network
-from detent.train.checkpointer import Keeper
-from detent.train.config import Plan
-from detent.train.loop import Watcher, take
-from detent.train.phases import Taught, Tracking
-from detent.train.pretraining import Anchoring, lead
-from detent.train.settings import Settings
-from detent.train.stack_supervision import Lessons, Moves, Stages, learn_from, stage, stories
+from detent.train.build import build_model
+from detent.train.config import PretrainConfig, TrainConfig
+from detent.train.phases import EndToEndPhase, SupervisedPhase
+from detent.train.pretraining import min_margin
+from detent.train.stack_supervision import (
+    HeadTargets,
+    RegisterLayout,
+    StackTargets,
+    assign_registers,
+    collect_targets,
+    sample_stories,
+)
+from detent.train.trainer import Trainer
 
-# -- The anchored phase of a stack: teach two layers their registers, and the read-outs to tell them, row by row.
 
-
-class StackAnchor(nn.Module):
-    """A model of two NFSM layers with a convolution, what its heads carry, and a reader for every register."""
+class StackPretrainer(nn.Module):
+    """A model of two NFSM layers with a convolution, the layout of its registers, and a reader per register."""
 
     def __init__(
-        self, model: Backbone, stages: Stages, lessons: Lessons, settings: Anchoring, generator: torch.Generator
+        self,
+        model: Backbone,
+        layout: RegisterLayout,
+        targets: StackTargets,
+        config: PretrainConfig,
+        generator: torch.Generator,
     ) -> None:
         super().__init__()
-        self.model, self.stages, self.lessons, self.settings = model, stages, lessons, settings
+        self.model, self.layout, self.targets, self.config = model, layout, targets, config
         self.layers: list[BackboneLayer] = list(model.layers)  # type: ignore[arg-type]
-        sizes = stages.parts.max(axis=0) + 1
+        sizes = layout.parts.max(axis=0) + 1
         self.readers = nn.ParameterList(nn.Parameter(torch.empty(int(d), model.width)) for d in sizes)
         for reader in self.readers:
             truncated_(reader, generator)
 
     def loss(self, reads: Ints) -> Tensor:
-        """Cross-entropy of every column of every window, and of what is said and answered at some of the reads."""
+        """Cross-entropy of every column of every window, and of the readers and answers at some of the reads."""
         streams = self._streams()
         total = streams[0].new_zeros(())
         for theta, moves in self._columns(streams):
             total = total + cross_entropy(theta.flatten(0, 1), torch.from_numpy(moves.table).flatten())
-        for scores, right in self._said(streams[1], reads):
+        for scores, right in self._scores(streams[1], reads):
             total = total + cross_entropy(scores, right)
         return total
 
     @torch.no_grad()
     def margins(self) -> tuple[float, float]:
-        """(smallest lead of a right logit, in units of the temperature; of a right value or answer), without noise.
+        """(smallest margin of a right logit, in units of the temperature; of a right value or answer), without noise.
 
-        Of moves that stories showed; the others are taught and need not hold.
+        Of transitions that stories show; the others are trained and need not hold.
         """
         training = self.model.training
         self.model.eval()
@@ -74,87 +80,87 @@ class StackAnchor(nn.Module):
         tables = []
         for theta, moves in self._columns(streams):
             seen = torch.from_numpy(moves.seen)
-            tables.append(lead(theta[seen], torch.from_numpy(moves.table)[seen]))
-        reads = [lead(*pair) for pair in self._said(streams[1], np.arange(len(self.lessons.reads)))]
+            tables.append(min_margin(theta[seen], torch.from_numpy(moves.table)[seen]))
+        reads = [min_margin(*pair) for pair in self._scores(streams[1], np.arange(len(self.targets.reads)))]
         self.model.train(training)
         return min(tables), min(reads)
 
     @torch.no_grad()
-    def release(self) -> None:
-        """Write the readers into the map to the labels; from here on the model stands alone."""
-        parts = torch.from_numpy(self.stages.parts)
+    def fold_readers(self) -> None:
+        """Write the readers into the read-out of the model, which needs them no longer."""
+        parts = torch.from_numpy(self.layout.parts)
         self.model.readout.bias.zero_()
         self.model.readout.weight.zero_()
         for k, reader in enumerate(self.readers):
             self.model.readout.weight += reader[parts[:, k]]
 
     def _streams(self) -> tuple[Tensor, Tensor]:
-        """What the layers read: one row for every symbol, and one for every input of the second layer."""
+        """The inputs of the layers: one row for every symbol, and one for every input of the second layer."""
         symbols = self.model.encode(torch.arange(self.model.vocabulary))
-        return symbols, _above(self.layers[0], symbols, self.lessons.inputs)
+        return symbols, _above(self.layers[0], symbols, self.targets.inputs)
 
-    def _columns(self, streams: tuple[Tensor, Tensor]) -> list[tuple[Tensor, Moves]]:
-        """For every head of both layers its logits over the temperature, R d d as [window, from, to], and its moves."""
-        found = []
+    def _columns(self, streams: tuple[Tensor, Tensor]) -> list[tuple[Tensor, HeadTargets]]:
+        """For every head of both layers its logits / temperature, R d d as [window, from, to], and its targets."""
+        columns = []
         for layer, stream, windows, moves in zip(
-            self.layers, streams, self.lessons.windows, self.lessons.moves, strict=True
+            self.layers, streams, self.targets.windows, self.targets.moves, strict=True
         ):
             block = _block(layer)
             flat = linear(block.logit_input(_read(layer, stream, windows)), block.weight, block.bias)
             flat = flat / block.config.temperature
             for d, at, head in zip(block.heads, entry_offsets(block.heads), moves, strict=True):
-                found.append((flat[:, at : at + d * d].view(-1, d, d), head))
-        return found
+                columns.append((flat[:, at : at + d * d].view(-1, d, d), head))
+        return columns
 
-    def _said(self, inputs: Tensor, reads: Ints) -> list[tuple[Tensor, Tensor]]:
-        """(scores, what is right) of every reader at these reads, and of the answers at those that ask for one."""
-        lessons = self.lessons
-        seen = self.model.decode(_above(self.layers[1], inputs, lessons.reads[reads]))
-        parts = torch.from_numpy(lessons.parts[reads])
-        found = [(linear(seen, reader), parts[:, k]) for k, reader in enumerate(self.readers)]
-        answers = torch.from_numpy(lessons.answers[reads])
-        asked = (answers != MISSING).nonzero().flatten()
-        if self.model.answer_head is not None and len(asked):
-            found.append((self.model.answer_head(seen[asked]), answers[asked]))
-        return found
+    def _scores(self, inputs: Tensor, reads: Ints) -> list[tuple[Tensor, Tensor]]:
+        """(scores, right value) of every reader at these reads, and of the answers at those with a query."""
+        targets = self.targets
+        features = self.model.decode(_above(self.layers[1], inputs, targets.reads[reads]))
+        parts = torch.from_numpy(targets.parts[reads])
+        scores = [(linear(features, reader), parts[:, k]) for k, reader in enumerate(self.readers)]
+        answers = torch.from_numpy(targets.answers[reads])
+        queried = (answers != MISSING).nonzero().flatten()
+        if self.model.answer_head is not None and len(queried):
+            scores.append((self.model.answer_head(features[queried]), answers[queried]))
+        return scores
 
 
-class AnchoredStack(Taught):
-    """Registers as teachers."""
+class StackPretrainPhase(SupervisedPhase):
+    """Two layers, pretrained on the transitions of their registers."""
 
-    def __init__(self, anchor: StackAnchor, generator: np.random.Generator) -> None:
-        super().__init__(anchor, anchor.settings)
-        self.anchor, self.generator = anchor, generator
+    def __init__(self, pretrainer: StackPretrainer, generator: np.random.Generator) -> None:
+        super().__init__(pretrainer, pretrainer.config, generator)
+        self.pretrainer = pretrainer
 
-    def lesson(self) -> Tensor:
-        return self.anchor.loss(self._some())
+    def compute_loss(self) -> Tensor:
+        return self.pretrainer.loss(self._sample_reads())
 
     def margins(self) -> tuple[float, float]:
-        return self.anchor.margins()
+        return self.pretrainer.margins()
 
-    def _some(self) -> Ints:
-        """Reads for one step: half of them ask for an answer, where there are so many."""
-        lessons, half = self.anchor.lessons, self.anchor.settings.rows // 2
+    def _sample_reads(self) -> Ints:
+        """Reads for one step: half of them with a query, where there are so many."""
+        targets, half = self.pretrainer.targets, self.config.rows // 2
         chosen = []
-        for kind in (lessons.answers == MISSING, lessons.answers != MISSING):
+        for kind in (targets.answers == MISSING, targets.answers != MISSING):
             rows = np.flatnonzero(kind)
             chosen.append(rows if len(rows) <= half else self.generator.choice(rows, half, replace=False))
         return np.concatenate(chosen)
 
 
 def _read(layer: BackboneLayer, stream: Tensor, windows: Ints) -> Tensor:
-    """What the block reads in every window (R m); before a word began, a convolution holds zeros."""
+    """The input of the block in every window (R m); before a word begins, a convolution holds zeros."""
     rows = torch.from_numpy(windows)
     last = layer.norm1(stream[rows[:, :-1]]) * (rows[:, :-1, None] != MISSING)
     return layer.block_input(stream[rows[:, -1:]], last)[0][:, 0]
 
 
 def _above(layer: BackboneLayer, stream: Tensor, rows: Ints) -> Tensor:
-    """The residual stream above a layer: rows of (what it read, the indices it has moved to)."""
+    """The residual stream above a layer: rows of (its input, its indices after it)."""
     block, read = _block(layer), torch.from_numpy(rows)
     vectors = project_values(block.values, block.out_proj.weight, block.heads)
-    said = block.out_proj.bias + vectors[read[:, 1:] + torch.tensor(offsets(block.heads))].sum(dim=1)
-    return layer.feed_forward(stream[read[:, 0]] + said)
+    output = block.out_proj.bias + vectors[read[:, 1:] + torch.tensor(offsets(block.heads))].sum(dim=1)
+    return layer.feed_forward(stream[read[:, 0]] + output)
 
 
 def _block(layer: BackboneLayer) -> NFSM:
@@ -162,43 +168,27 @@ def _block(layer: BackboneLayer) -> NFSM:
     return layer.block
 
 
-WATCHED = 8
-"""Batches of stories from which it is told what registers depend on."""
+DEPENDENCY_BATCHES = 8
+"""Batches of stories in which the dependencies of registers are counted."""
 
 
-def fitted(plan: Plan, task: Task) -> Plan:
-    """The plan as a task that takes a stack needs it: named for what it is given, with the paper's long stories."""
-    if task.layers is None:
-        return plan
-    if plan.heads is not None:
-        raise InvalidConfig(
-            f"{task.name} takes layers of {' and '.join(str(len(heads)) for heads in task.layers)} heads, "
-            f"and their sizes are given; got heads {plan.heads}. Leave them out."
-        )
-    tracking = replace(plan.tracking, batch=64, length=256) if plan.tracking == Settings() else plan.tracking
-    return replace(plan, arm="paper" if plan.arm == "paper" else "anchored", tracking=tracking)
-
-
-def teach(plan: Plan, task: Task, note: Watcher, keeper: Keeper) -> Backbone:
-    """A trained stack."""
-    words, weights = np.random.default_rng(plan.seed), torch.Generator().manual_seed(plan.seed)
-    told = stories(task, words)
-    stages = stage(task, list(islice(told, WATCHED)))
-    lessons = learn_from(told, stages, _tellings(task, words))
-    model = network(
-        task, stages.heads, stages.starts, width=plan.width, dropout=plan.dropout, temperature=plan.temperature,
-        generator=weights,
-    )  # fmt: skip
-    anchor = StackAnchor(model, stages, lessons, plan.anchoring, weights)
-    take(AnchoredStack(anchor, words), note, keeper)
-    anchor.release()
-    longer = replace(plan.release, batch=32, length=max(plan.release.length, 64))
-    take(Tracking(model, task, longer, words, name="released"), note, keeper)
+def train_stack(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
+    """Assign registers to layers, pretrain on what stories show of them, fine-tune."""
+    words, weights = np.random.default_rng(config.seed), torch.Generator().manual_seed(config.seed)
+    stories = sample_stories(task, words)
+    layout = assign_registers(task, list(islice(stories, DEPENDENCY_BATCHES)))
+    targets = collect_targets(stories, layout, _free_texts(task, words))
+    model = build_model(config, task, heads=layout.heads, initial_states=layout.starts, generator=weights)
+    pretrainer = StackPretrainer(model, layout, targets, config.pretrain, weights)
+    trainer.run_phase(StackPretrainPhase(pretrainer, words))
+    pretrainer.fold_readers()
+    finetune = replace(config.finetune, batch=32, length=max(config.finetune.length, 64))
+    trainer.run_phase(EndToEndPhase(model, task, finetune, words, name="finetune"))
     return model
 
 
-def _tellings(task: Task, words: np.random.Generator) -> Iterator[Ints]:
-    """Text without labels: stories in any order, with questions on the way."""
+def _free_texts(task: Task, words: np.random.Generator) -> Iterator[Ints]:
+    """Text without labels: sentences in any order, with questions on the way."""
     assert task.question is not None
     grammar = free_order_grammar(task.question.n_answers)
     while True:

@@ -1,9 +1,10 @@
-"""Codes: for every head, which of its indices stands for which label; found in the transitions that were observed.
+"""State codes: for every head, which of its indices stands for which label; searched in counted transitions.
 
     n  labels     A  symbols     r  heads     d  indices of a head
 
-A head can follow a partition of the labels that every symbol respects (a congruence); a family of them that tells all
-labels apart carries the state. They are searched in the counted transitions, and judged on words that were not counted.
+A head can follow a partition of the labels that every symbol respects (a congruence); a family of partitions that
+distinguishes all labels carries the state. `count_transitions` samples words with labels, `find_codes` factors what was
+seen, and `StateCodes.holds_on` tests the codes on fresh words.
 """
 
 from __future__ import annotations
@@ -20,41 +21,39 @@ from detent.automata.run import trajectories
 from detent.errors import InvalidInput
 from detent.tasks import Batch, Task
 
-# -- What the training stream shows of the transitions: from which label, by which symbol, to which label.
-
 
 @dataclass(frozen=True)
 class Conflict:
-    """One label and one symbol that led to two labels."""
+    """A label and a symbol that led to two labels: the labels are not states."""
 
     label: int
     symbol: int
-    led_to: tuple[int, int]
+    successors: tuple[int, int]
 
     def sentence(self) -> str:
-        one, other = self.led_to
+        one, other = self.successors
         return f"label {self.label} and symbol {self.symbol} led to label {one} and to label {other}"
 
 
-class Transitions:
-    """Transitions counted along a stream of words."""
+class TransitionCounts:
+    """The transitions seen in words with labels."""
 
     def __init__(self, symbols: int, labels: int) -> None:
         self.tables: Ints = np.full((symbols, labels), MISSING, np.int64)
-        """A n: where each symbol was seen to lead from each label, or MISSING."""
+        """A n: the label after each symbol at each label, MISSING where that was not seen."""
         self.start: int | None = None
         self.conflict: Conflict | None = None
         self.positions = 0
 
     def add(self, batch: Batch) -> None:
-        """Take in every step of a batch of words."""
+        """Add every step of a batch of words."""
         before = np.concatenate([batch.before[:, None], batch.states[:, :-1]], axis=1).astype(np.int64)
         symbol, label = batch.inputs.astype(np.int64), batch.states.astype(np.int64)
         if batch.position == 0:
             self._begin(batch.before)
         known = self.tables[symbol, before]
         self.tables[symbol, before] = label
-        # within the batch the last one wins; reading back shows whether they all agreed
+        # within the batch the last one is kept; reading back shows whether they all agree
         wrong = (self.tables[symbol, before] != label) | ((known != MISSING) & (known != label))
         if self.conflict is None and wrong.any():
             b, t = np.argwhere(wrong)[0]
@@ -88,12 +87,14 @@ class Transitions:
         return float((self.tables[:, seen] != MISSING).mean()) if len(seen) else 0.0
 
 
-def observe(task: Task, generator: np.random.Generator, *, batch: int, length: int, patience: int = 8) -> Transitions:
-    """Watch words until every transition between seen labels was met, or nothing new came for long.
+def count_transitions(
+    task: Task, generator: np.random.Generator, *, batch: int, length: int, patience: int = 8
+) -> TransitionCounts:
+    """Sample words until every transition between seen labels was seen, or nothing new came for long.
 
-    Long is `patience` batches, or as many as it took to meet the last new one.
+    Long is `patience` batches, or as many as it took to see the last new one.
     """
-    transitions = Transitions(task.machine.n_symbols, task.machine.n_states)
+    transitions = TransitionCounts(task.machine.n_symbols, task.machine.n_states)
     batches = last_new = 0
     while batches - last_new < max(patience, last_new):
         before = transitions.count
@@ -106,19 +107,19 @@ def observe(task: Task, generator: np.random.Generator, *, batch: int, length: i
 
 
 @dataclass(frozen=True, eq=False)
-class Codes:
-    """One partition of the labels per head, and how symbols move its blocks."""
+class StateCodes:
+    """One partition of the labels per head, and how symbols map its blocks."""
 
     heads: tuple[int, ...]
     """Indices of each head; a head may have more than it uses."""
     of_label: Ints
     """n r: the index of every head for every label; MISSING for labels that never occurred."""
     tables: tuple[Ints, ...]
-    """For each head A d: where each symbol sends each index, MISSING where nothing is known."""
+    """For each head A d: the index after each symbol at each index, MISSING where it is not known."""
     start: tuple[int, ...]
     """The index of every head before the first symbol."""
 
-    def follow(self, inputs: Ints) -> Ints:
+    def trajectories(self, inputs: Ints) -> Ints:
         """B L -> B (L + 1) r: the index of every head before, between and after the symbols."""
         B, L = inputs.shape
         paths = np.empty((B, L + 1, len(self.heads)), np.int64)
@@ -131,48 +132,49 @@ class Codes:
         return paths
 
     def learn_labels(self, batch: Batch) -> Ints:
-        """The codes along a batch; labels met for the first time are given theirs."""
-        paths = self.follow(batch.inputs)
+        """The codes along a batch; labels seen for the first time are given theirs."""
+        paths = self.trajectories(batch.inputs)
         self.of_label[batch.states.reshape(-1).astype(np.int64)] = paths[:, 1:].reshape(-1, len(self.heads))
         return paths
 
     def holds_on(self, batch: Batch) -> bool:
         """Whether on fresh words the joint index and the label determine each other."""
-        paths = self.follow(batch.inputs)[:, 1:].reshape(-1, len(self.heads))
+        paths = self.trajectories(batch.inputs)[:, 1:].reshape(-1, len(self.heads))
         joint = np.ravel_multi_index(tuple(paths.T), self.heads) if len(paths) else np.zeros(0, np.int64)
         pairs = np.unique(np.stack([batch.states.reshape(-1).astype(np.int64), joint], axis=1), axis=0)
         return all(len(np.unique(column)) == len(pairs) for column in pairs.T)
 
 
-def find_codes(observed: Transitions, heads: Sequence[int] | None, *, seed: int) -> Codes | None:
-    """Codes for heads of these sizes, or for the cheapest sizes that are found; None when the search finds none."""
-    if observed.conflict is not None:
+def find_codes(counts: TransitionCounts, heads: Sequence[int] | None, *, seed: int) -> StateCodes | None:
+    """Codes for heads of these sizes, or for the cheapest sizes that the search finds; None where it finds none."""
+    if counts.conflict is not None:
         raise InvalidInput(
-            f"the labels are not states: {observed.conflict.sentence()}. Codes need labels that determine what follows."
+            f"the labels are not states: {counts.conflict.sentence()}. "
+            "State codes need labels that determine what follows."
         )
-    assert observed.start is not None
-    seen = observed.seen
-    place = np.full(observed.tables.shape[1], MISSING)
+    assert counts.start is not None
+    seen = counts.seen
+    place = np.full(counts.tables.shape[1], MISSING)
     place[seen] = np.arange(len(seen))
-    known = observed.tables[:, seen]
+    known = counts.tables[:, seen]
     occurs = known != MISSING
     tables = np.where(occurs, place[known], np.arange(len(seen)))
     machine = Semiautomaton(symbols=[str(a) for a in range(len(tables))], tables=tables)  # type: ignore[arg-type]
-    found = (
+    factors = (
         factor(machine, occurs=occurs, seed=seed)
         if heads is None
         else factor_into(machine, heads, occurs=occurs, seed=seed)
     )
-    if found is None:
+    if factors is None:
         return None
-    sizes = tuple(found.sizes) if heads is None else tuple(heads)
-    of_label = np.full((observed.tables.shape[1], len(sizes)), MISSING)
+    sizes = tuple(factors.sizes) if heads is None else tuple(heads)
+    of_label = np.full((counts.tables.shape[1], len(sizes)), MISSING)
     moves = []
-    for h, chi in enumerate(found.partitions):
+    for h, chi in enumerate(factors.partitions):
         of_label[seen, h] = chi
         table = np.full((len(tables), sizes[h]), MISSING)
         a, q = np.nonzero(occurs)
         table[a, chi[q]] = chi[tables[a, q]]
         moves.append(table)
-    start = tuple(int(index) for index in of_label[observed.start])
-    return Codes(sizes, of_label, tuple(moves), start)
+    start = tuple(int(index) for index in of_label[counts.start])
+    return StateCodes(sizes, of_label, tuple(moves), start)

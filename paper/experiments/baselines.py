@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from detent import records
-from detent.train.baselines import BaselinePlan, row_of, train
+from detent.train import configure, train
 
 CELLS = ("mamba", "aussm", "pdssm")
 TASKS = ("FF", "DFF5", "Z2", "S3", "S4")
@@ -37,16 +37,17 @@ def main() -> None:
     for seed in asked.seeds:
         for name in asked.tasks:
             for cell in asked.cells:
-                plan = BaselinePlan.named(name, cell, recipe=asked.recipe, seed=seed)
-                if _key(asdict(plan)) in done:
+                config = configure(name, cell=cell, recipe=asked.recipe, seed=seed)
+                if _key(asdict(config)) in done:
                     continue
                 folder = asked.runs / f"{name}-{seed}-{cell}-{asked.recipe}"
-                outcome = train(plan, folder, until=asked.steps)
-                records.append(asked.rows, row_of(outcome, folder))
-                said = "learned" if outcome.learned else "not learned"
+                run = train(config, out=folder, until=asked.steps)
+                row = {**run.row(), "threads": torch.get_num_threads(), "folder": folder.name, **records.stamp()}
+                records.append(asked.rows, row)
+                said = "learned" if run.learned else "not learned"
                 print(
-                    f"{name} {cell} seed {seed}: {said}, accuracy {outcome.accuracy:.3f}, "
-                    f"{outcome.steps} steps, {outcome.seconds:.0f} s",
+                    f"{name} {cell} seed {seed}: {said}, accuracy {run.accuracy:.3f}, "
+                    f"{run.steps} steps, {run.seconds:.0f} s",
                     flush=True,
                 )
 

@@ -7,25 +7,17 @@ network is certified or the time is up; the row says how far it got.
 from __future__ import annotations
 
 import argparse
-import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from detent import records
-from detent.errors import BudgetExceeded
-from detent.extract import Budget
-from detent.nn import Backbone
 from detent.tasks import Task
 from detent.tasks import task as get_task
-from detent.train import Settings, Tracking
-from detent.train.build import judged, network
+from detent.train import EndToEndConfig, configure, train
 
-PAPER = Settings(batch=64, length=256, check_words=128)
-ENOUGH = Budget(configurations=1_000_000, seconds=300.0)
-"""For the judge: a network that knows little may reach configurations without end."""
+LENGTH = 256
 
 
 def main() -> None:
@@ -35,7 +27,7 @@ def main() -> None:
     parser.add_argument("task", nargs="?", default="TSO3")
     parser.add_argument("--seeds", type=int, nargs="+", default=[42], metavar="SEED")
     parser.add_argument("--minutes", type=float, default=40.0, help="for every seed")
-    parser.add_argument("--length", type=int, default=PAPER.length, help="tokens of a story in training")
+    parser.add_argument("--length", type=int, default=LENGTH, help="tokens of a story in training")
     parser.add_argument("--rows", type=Path, default=Path("results/tso.jsonl"), metavar="FILE")
     asked = parser.parse_args()
     torch.set_num_threads(1)
@@ -47,32 +39,16 @@ def main() -> None:
 def learn_freely(task: Task, seed: int, seconds: float, length: int) -> dict[str, Any]:
     """Train until certified or out of time, and say how far it got."""
     assert task.layers is not None
-    begun, best, verdict = time.perf_counter(), 0.0, None
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = network(task, task.layers, generator=torch.Generator().manual_seed(seed))
-        settings = Settings(batch=PAPER.batch, length=length, check_words=PAPER.check_words)
-        phase = Tracking(model, task, settings, np.random.default_rng(seed))
-        while not (verdict or phase.done or (phase.steps and time.perf_counter() - begun >= seconds)):
-            phase.step()
-            if phase.steps % phase.check_every == 0:
-                check = phase.check()
-                best = max(best, check["accuracy"])
-                print(f"step {phase.steps}, {time.perf_counter() - begun:.0f} s: {check}", flush=True)
-                verdict = check["accuracy"] == 1.0 and _certified(model, task)
+    phase = EndToEndConfig(batch=64, length=length, check_words=128)
+    config = configure(task.name, task=task, recipe="paper", seed=seed, restarts=0, end_to_end=phase)
+    run = train(config, lambda row: print(row, flush=True), max_seconds=seconds)
+    last = run.history[-1] if run.history else {}
     return {
         "task": task.name, "recipe": "paper", "seed": seed, "layers": [list(heads) for heads in task.layers],
-        "certified": bool(verdict), "steps": phase.steps, "seconds": round(time.perf_counter() - begun, 1),
-        "budget_seconds": seconds, "restarts": 0, "length": length, "loss": phase.loss, "best_accuracy": best,
-        "first_error": phase.reached, "threads": torch.get_num_threads(),
+        "certified": run.certified, "steps": run.steps, "seconds": round(run.seconds, 1),
+        "budget_seconds": seconds, "restarts": 0, "length": length, "loss": last.get("loss"),
+        "best_accuracy": run.accuracy, "first_error": run.first_error, "threads": torch.get_num_threads(),
     }  # fmt: skip
-
-
-def _certified(model: Backbone, task: Task) -> bool:
-    try:
-        return bool(judged(model, task, ENOUGH)[1])
-    except BudgetExceeded:
-        return False
 
 
 if __name__ == "__main__":

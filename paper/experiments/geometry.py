@@ -18,6 +18,7 @@ exact at the points, and what the model would say if its state were moved within
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,9 +32,7 @@ from detent.nn import NFSM, Backbone
 from detent.nn.backbone import BackboneLayer
 from detent.nn.recurrent import Recurrent
 from detent.tasks import task
-from detent.train import Settings, baselines
-from detent.train.api import train
-from detent.train.build import Size
+from detent.train import EndToEndConfig, TrainConfig, train
 
 CELLS = ("nfsm", "mamba", "aussm", "pdssm")
 TASK, LETTER, SEED = "Z5", "1", 46
@@ -148,27 +147,30 @@ def trained(cell: str, folder: Path, seed: int) -> tuple[Backbone, records.Row]:
     if cell == "nfsm":
         run = train(TASK, seed=seed)
         return run.model.eval(), {"trained_steps": run.steps, "certified": run.certified}
-    plan = small(cell, seed)
-    outcome = baselines.train(plan, folder, _tell(cell))
+    config = small(cell, seed)
+    run = train(config, _tell(cell), out=folder)
     about = {
-        "trained_steps": outcome.steps,
-        "accuracy": round(outcome.accuracy, 4),
-        "length": plan.settings.length,
+        "trained_steps": run.steps,
+        "accuracy": round(run.accuracy, 4),
+        "length": config.end_to_end.length,
     }
-    return baselines.load(folder)[1], about
+    return run.model.eval(), about
 
 
-def small(cell: str, seed: int) -> baselines.BaselinePlan:
+def small(cell: str, seed: int) -> TrainConfig:
     """Small enough for ten minutes of one core, on words of 24 letters; an AUSSM takes the paper's four layers."""
     layers, width = (4, 64) if cell == "aussm" else (2, 32)
-    return baselines.BaselinePlan(
-        task=TASK, cell=cell, seed=seed, recipe="geometry", checks=3, growing=True,
-        size=Size(layers=layers, width=width, channels=32, states=8, dropout=0.0),
-        settings=Settings(batch=32, length=24, rate=3e-3, last_rate=3e-4, steps=2_000, check_words=128),
+    return TrainConfig(
+        task=TASK, cell=cell, seed=seed, recipe="geometry", layers=layers, width=width, channels=32, states=8,
+        dropout=0.0,
+        end_to_end=EndToEndConfig(
+            batch=32, length=24, lr=3e-3, final_lr=3e-4, steps=2_000, check_words=128, stop_accuracy=0.99,
+            stop_checks=3, grow_length=True,
+        ),
     )  # fmt: skip
 
 
-def _tell(cell: str) -> baselines.Watcher:
+def _tell(cell: str) -> Callable[[records.Row], None]:
     def tell(row: dict[str, Any]) -> None:
         print(f"{cell}: step {row['step']}, first error {row['first_error']:.1f}, accuracy {row['accuracy']:.2f}",
               flush=True)  # fmt: skip

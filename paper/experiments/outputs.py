@@ -17,10 +17,10 @@ import numpy as np
 from detent import records
 from detent.automata import Moore, minimize, tomita
 from detent.errors import NotLearned
-from detent.learning.passive_learning import hear
+from detent.learning import infer_machine
 from detent.tasks import OutputTask, Task
 from detent.tasks import task as get_task
-from detent.train.api import train
+from detent.train import train
 
 SEEDS = (42, 43, 44)
 SAYS = ("no", "yes")
@@ -92,7 +92,7 @@ def learned(kind: str, machine: Moore, seed: int) -> dict[str, Any]:
         "certified": run.certified, "heads": list(run.heads), "steps": run.steps, "restarts": run.restarts,
         "seconds": round(run.seconds, 3), "verdict": run.verdict.explain(),
         "proved": list(run.certificate().proved) if run.certified else [],
-        "words": hear(OutputTask.of_task(task), np.random.default_rng(seed)).words,
+        "words": infer_machine(OutputTask.of_task(task), np.random.default_rng(seed)).words,
     }  # fmt: skip
     return row
 

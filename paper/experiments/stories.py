@@ -14,9 +14,8 @@ from typing import Any
 import torch
 
 from detent import records
-from detent.train.api import train
-from detent.train.free_text import tell
-from detent.train.induce import Run
+from detent.train import Run, train
+from detent.train.free_text import extract_free_text
 
 SEEDS = (42, 43, 44, 45, 46)
 TASKS = ("TSO3", "TSO4", "TSO5")
@@ -35,7 +34,7 @@ def main() -> None:
     asked = parser.parse_args()
     torch.set_num_threads(1)
     done = records.read(asked.rows) if asked.rows.exists() else iter(())
-    known = {(row["task"], row["seed"]) for row in done if row["recipe"] == "anchored"}
+    known = {(row["task"], row["seed"]) for row in done if row["recipe"] == "distill"}
     for name in asked.tasks or TASKS:
         for seed in asked.seeds:
             if (name, seed) not in known:
@@ -53,10 +52,10 @@ def main() -> None:
 def report(run: Run) -> dict[str, Any]:
     """What there is to say of a run, from its certificate to what each head is for."""
     certificate = run.certificate() if run.certified else None
-    told = tell(run.model, run.extracted)
+    free_text = extract_free_text(run.model, run.extracted)
     registers = {register.name: register.of_state for register in run.task.registers}
     return {
-        "task": run.task.name, "recipe": run.plan.arm, "seed": run.plan.seed,
+        "task": run.task.name, "recipe": run.config.recipe, "seed": run.config.seed,
         "layers": [list(layer) for layer in run.extracted.heads], "certified": run.certified,
         "verdict": run.verdict.explain(), "steps": run.steps, "restarts": run.restarts,
         "seconds": round(run.seconds, 1), "threads": torch.get_num_threads(),
@@ -65,7 +64,7 @@ def report(run: Run) -> dict[str, Any]:
         "weakest_margin": run.extracted.weakest.margin, "weights": run.extracted.weights,
         "certificate": None if certificate is None else certificate.sha256,
         "proved": [] if certificate is None else list(certificate.proved),
-        "right_in_any_order": told.right, "configurations_in_any_order": told.configurations,
+        "right_in_any_order": free_text.right, "configurations_in_any_order": free_text.configurations,
         "heads": run.extracted.describe(registers).splitlines()[1:],
     }  # fmt: skip
 

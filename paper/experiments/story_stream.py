@@ -16,9 +16,8 @@ from detent import records
 from detent.extract.interpret import meanings
 from detent.nn import Backbone
 from detent.tasks import Task
-from detent.train.api import train
-from detent.train.build import judged
-from detent.train.run import load, task_of
+from detent.train import load_run, train
+from detent.train.verify import extract_and_certify
 
 LENGTH = 52
 """Tokens: ten sentences and two extra dots, as many as a page is wide."""
@@ -32,11 +31,11 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, default=Path("results/tso_stream.jsonl"), metavar="FILE")
     parser.add_argument("--seed", type=int, default=2, help="names the story")
     asked = parser.parse_args()
-    plan, model = load(asked.run)
-    rows = stream_rows(model, task_of(asked.run, plan), asked.seed)
+    run = load_run(asked.run, extract=False)
+    rows = stream_rows(run.model, run.task, asked.seed)
     asked.rows.unlink(missing_ok=True)
     for row in rows:
-        records.append(asked.rows, {**row, "recipe": plan.arm, "seed": plan.seed, **records.stamp()})
+        records.append(asked.rows, {**row, "recipe": run.config.recipe, "seed": run.config.seed, **records.stamp()})
 
 
 def trained_stream_rows() -> list[records.Row]:
@@ -47,7 +46,7 @@ def trained_stream_rows() -> list[records.Row]:
 
 def stream_rows(model: Backbone, task: Task, seed: int) -> list[records.Row]:
     """The rows of one story."""
-    found, _ = judged(model, task)
+    found, _ = extract_and_certify(model, task)
     story = task.sample(1, LENGTH, np.random.default_rng(seed))
     assert story.answers is not None
     tokens = [task.machine.symbols[token] for token in story.inputs[0].tolist()]

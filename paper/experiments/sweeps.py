@@ -13,8 +13,7 @@ from typing import Any
 import torch
 
 from detent import records
-from detent.evaluate.sweep_run import cell_of, sweep_run
-from detent.train.baselines import is_over
+from detent.evaluate.sweep_run import sweep_run
 from detent.train.run_dir import RunDir
 
 
@@ -30,9 +29,9 @@ def main() -> None:
     torch.set_num_threads(1)
     done = {(row["folder"], row["batch"], row["max_length"]) for row in _rows(asked.rows)}
     for run in (found.path for found in RunDir.find(asked.runs, asked.only) if found.finished):
-        machine = cell_of(run) == "nfsm"
+        machine = RunDir(run).config()["cell"] == "nfsm"
         longest = asked.max_length if machine else asked.baselines_max_length
-        if (run.name, asked.batch, longest) in done or not (machine or is_over(run)):
+        if (run.name, asked.batch, longest) in done:
             continue
         swept, row = sweep_run(run, max_length=longest, batch=asked.batch)
         records.append(asked.rows, {**row, "folder": run.name})

@@ -1,7 +1,7 @@
 """`python -m paper.experiments.training`: train the paper's algebraic tasks with five seeds each, one row per run.
 
-Rows are appended to `results/training.jsonl` as runs end; a run whose row is there is not done again. The paper's arm
-(`--recipe paper`) gets the paper's heads and a budget of steps, the first of the paper's 100,000, in one attempt or in
+Rows are appended to `results/training.jsonl` as runs end; a run whose row is there is not done again. The recipe of the
+paper (`--recipe paper`) gets the paper's heads and a budget of steps, the first of 100,000, in one attempt or in
 several that are as long as each other, and writes `results/paper_arm.jsonl`. The first seed's certificates, with heads
 chosen by the library, are kept in `results/certificates`.
 """
@@ -17,9 +17,7 @@ from typing import Any
 import torch
 
 from detent import records
-from detent.train import Settings
-from detent.train.api import train
-from detent.train.config import Plan
+from detent.train import EndToEndConfig, TrainConfig, train
 
 SEEDS = (42, 43, 44, 45, 46)
 CHOSEN = [(name, None) for name in ("Z2", "Z16", "S3", "S4", "A5", "M11", "DFF5", "FF")]
@@ -32,18 +30,18 @@ AS_IN_THE_PAPER: list[tuple[str, tuple[int, ...] | None]] = [
 GENEROUS: list[tuple[str, tuple[int, ...] | None]] = [
     ("Z2", (2, 2, 2)), ("S3", (3, 3, 3, 2, 2)), ("S4", (24, 24, 24)), ("DFF5", (3, 3, 3)), ("FF", (3, 3, 3)),
 ]  # fmt: skip
-"""More heads than needed, for the paper's arm."""
+"""More heads than needed, for the paper's recipe."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m paper.experiments.training", description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=Path, metavar="FILE")
-    parser.add_argument("--recipe", default="default", help="default, anchored or paper")
+    parser.add_argument("--recipe", default="induce", help="induce, distill or paper")
     parser.add_argument("--tasks", nargs="*", metavar="TASK", help="only these")
-    parser.add_argument("--budget", type=int, default=2000, metavar="STEPS", help="of the paper's arm, per run")
-    parser.add_argument("--attempts", type=int, default=1, help="among which that arm may divide its budget")
-    parser.add_argument("--generous", action="store_true", help="give that arm more heads than the paper's")
-    parser.add_argument("--masks", type=int, default=Settings().masks, help="dropout masks per symbol in that arm")
+    parser.add_argument("--budget", type=int, default=2000, metavar="STEPS", help="of the paper's recipe, per run")
+    parser.add_argument("--attempts", type=int, default=1, help="among which that recipe may divide its budget")
+    parser.add_argument("--generous", action="store_true", help="give that recipe more heads than the paper's")
+    parser.add_argument("--masks", type=int, default=EndToEndConfig().masks, help="dropout masks per symbol")
     asked = parser.parse_args()
     paper = asked.recipe == "paper"
     asked.rows = asked.rows or Path("results") / ("paper_arm.jsonl" if paper else "training.jsonl")
@@ -58,16 +56,17 @@ def main() -> None:
                 "seed": seed,
                 "heads_given": None if heads is None else list(heads),
             }
-            plan = Plan(task=name, seed=seed, heads=heads, arm=asked.recipe)
+            config = TrainConfig(task=name, seed=seed, heads=heads, recipe=asked.recipe)
             if paper:
-                settings = Settings(steps=asked.budget // asked.attempts, horizon=Settings().steps, masks=asked.masks)
+                steps, horizon = asked.budget // asked.attempts, EndToEndConfig().steps
+                phase = EndToEndConfig(steps=steps, horizon=horizon, masks=asked.masks)
                 about = {"budget": asked.budget, "attempts": asked.attempts, "masks": asked.masks}
-                wanted |= {**about, "horizon": settings.horizon}
-                plan = replace(plan, restarts=asked.attempts - 1, tracking=settings)
+                wanted |= {**about, "horizon": phase.horizon}
+                config = replace(config, restarts=asked.attempts - 1, end_to_end=phase)
             if _key(wanted) in done:
                 continue
             begun = time.process_time()
-            run = train(plan)
+            run = train(config)
             busy, ended = time.process_time() - begun, time.perf_counter()
             certificate = run.certificate() if run.certified else None
             proving = time.perf_counter() - ended

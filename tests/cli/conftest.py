@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from detent.train import baselines, train
-from detent.train.baselines import BaselinePlan
-from detent.train.build import Size
+from detent.train import configure, train
 
 
 @pytest.fixture(scope="session")
@@ -27,8 +25,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def untrained(tmp_path: Path) -> Path:
     """The folder of a Mamba after one step."""
-    plan = BaselinePlan.named("S3", "mamba")
-    settings = replace(plan.settings, batch=2, length=4, steps=1, check_every=1, check_words=4)
-    plan = replace(plan, size=Size(layers=1, width=8, channels=4, states=2), settings=settings)
-    baselines.train(plan, tmp_path / "run")
+    config = configure("S3", cell="mamba", layers=1, width=8, channels=4, states=2, dropout=0.1)
+    phase = replace(config.end_to_end, batch=2, length=4, steps=1, check_every=1, check_words=4)
+    train(replace(config, end_to_end=phase), out=tmp_path / "run")
     return tmp_path / "run"

@@ -97,7 +97,7 @@ def test_certify_of_a_run_on_a_machine_file_that_is_gone(tmp_path: Path, capsys:
     train(tmp_path / "mine.json", width=32, out=tmp_path / "run")
     shutil.move(tmp_path / "mine.json", tmp_path / "gone.json")
     assert command(["certify", str(tmp_path / "run")]) == 0
-    assert capsys.readouterr().out.startswith("mine, default, seed 42: compared with a target of 5 states")
+    assert capsys.readouterr().out.startswith("mine, induce, seed 42: compared with a target of 5 states")
 
 
 def test_certify_of_a_machine_file_does_not_import_torch(trained: Path) -> None:

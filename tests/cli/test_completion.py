@@ -36,16 +36,15 @@ def test_completion_does_not_import_torch() -> None:
 
 
 def test_completion_cells_are_those_of_train() -> None:
-    from detent.train.build import CELLS
+    from detent.train.config import CELLS
 
     assert _completion.cells("") == list(CELLS)
 
 
 def test_completion_recipes_are_those_of_train() -> None:
-    from detent.train.baseline_config import RECIPES
-    from detent.train.config import ARMS
+    from detent.train.recipes import RECIPES
 
-    assert _completion.recipes("") == list(dict.fromkeys((*ARMS, *RECIPES)))
+    assert _completion.recipes("") == list(RECIPES)
     assert _completion.recipes("p") == ["paper"]
     assert _completion.cells("NF") == ["nfsm"]
     assert _completion.tasks("zz") == []
@@ -53,8 +52,8 @@ def test_completion_recipes_are_those_of_train() -> None:
 
 def test_completion_names_are_in_the_help_of_train(capsys: pytest.CaptureFixture[str]) -> None:
     from detent.cli._app import run
-    from detent.train.config import ARMS
+    from detent.train.recipes import RECIPES
 
     assert run(["train", "--help"]) == 0
     text = capsys.readouterr().out
-    assert [name for name in (*ARMS, *_completion.cells("")) if name not in text] == []
+    assert [name for name in (*RECIPES, *_completion.cells("")) if name not in text] == []

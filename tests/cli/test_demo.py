@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from detent.cli import demo
 from detent.cli._app import run
-from detent.train import baselines
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("demo") / "runs"
     with pytest.MonkeyPatch.context() as patch:
-        quick = demo._plan()
+        config = demo._mamba_config()
         settings = {"steps": 60, "check_every": 30, "check_words": 32, "length": 8, "batch": 32}
-        patch.setattr(
-            demo, "_plan", lambda: baselines.replace(quick, settings=baselines.replace(quick.settings, **settings))
-        )
+        small = replace(config, end_to_end=replace(config.end_to_end, **settings))
+        patch.setattr(demo, "_mamba_config", lambda: small)
         assert run(["demo", "--out", str(out), "--max-length", "4096", "--json"]) == 0
         yield out  # type: ignore[misc]
 

@@ -10,7 +10,6 @@ import pytest
 import detent.train as training
 from detent.cli._app import run
 from detent.errors import NotLearned
-from detent.train import baselines
 
 
 def test_train_prints_the_summary_and_writes_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,7 +22,7 @@ def test_train_prints_the_summary_and_writes_the_report(tmp_path: Path, capsys: 
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
     assert run(["train", "Z2", "--out", str(folder), "--json"]) == 0
     row = json.loads(capsys.readouterr().out)
-    assert (row["task"], row["recipe"], row["seed"], row["certified"]) == ("Z2", "default", 42, True)
+    assert (row["task"], row["recipe"], row["seed"], row["certified"]) == ("Z2", "induce", 42, True)
     assert json.loads((folder / "certificate.json").read_text())["sha256"] == row["certificate"]
 
 
@@ -35,7 +34,6 @@ def test_train_interrupted_says_how_to_resume(
 
     folder = tmp_path / "run"
     monkeypatch.setattr(training, "train", interrupt)
-    monkeypatch.setattr(baselines, "train", interrupt)
     for cell in ("nfsm", "mamba"):
         assert run(["train", "S3", "--cell", cell, "--out", str(folder)]) == 130
         assert capsys.readouterr() == ("", f"detent: interrupted; repeat the command to resume {folder}.\n")
@@ -58,6 +56,6 @@ def test_train_of_a_baseline_rejects_options_of_the_nfsm(tmp_path: Path, capsys:
     assert run(["train", "S3", "--cell", "mambo"]) == 2
     assert "unknown cell 'mambo'. Did you mean 'mamba'? Known: nfsm, mamba, aussm" in capsys.readouterr().err
     assert run(["train", "S3", "--cell", "mamba", "--supervise", "outputs"]) == 2
-    assert "a baseline is trained on states; remove --supervise outputs" in capsys.readouterr().err
+    assert "mamba is trained on states; leave out supervision by outputs" in capsys.readouterr().err
     assert run(["train", "S3", "--cell", "mamba", "--heads", "3"]) == 2
-    assert "only the NFSM has heads; remove --heads, or --cell mamba." in capsys.readouterr().err
+    assert "heads belong to the NFSM; mamba has none, leave them out." in capsys.readouterr().err

@@ -65,17 +65,17 @@ CALLS = {
     "train mine.dot": "mine.dot: there is no such file.",
     "train empty": "empty: it cannot be read: Is a directory.",
     "train S3 --heads 3x2": "--heads takes numbers separated by commas, such as 4,3,2; got '3x2'.",
-    "train S3 --heads 2,2": "no quotients of S3 that tell its states apart fit into heads (2, 2); leave the heads out",
-    "train S3 --recipe papr": "unknown recipe 'papr'. Did you mean 'paper'? Known: default, anchored, paper.",
+    "train S3 --heads 2,2": "no quotients that distinguish the states of S3 fit into heads (2, 2); leave the heads out",
+    "train S3 --recipe papr": "unknown recipe 'papr'. Did you mean 'paper'? Known: induce, distill, paper.",
     "train S3 --cell lstm": "unknown cell 'lstm'. Did you mean 'nfsm'? Known: nfsm, mamba, aussm, pdssm, bmru.",
     "train S3 --out run": "run holds a run already, with ",
     "train S3 --seed x": "invalid value for '--seed': it should be a valid integer",
     "train S3 --seed -1": "invalid value for '--seed': it should be greater than or equal to 0.",
     "train S3 --seed 99999999999999999999": "a seed is a number from 0 to 2^62 - 1; got 99999999999999999999.",
-    "train S3 --heads -3,2": "no quotients of S3 that tell its states apart fit into heads (-3, 2); leave",
+    "train S3 --heads -3,2": "no quotients that distinguish the states of S3 fit into heads (-3, 2); leave",
     "train S3 --supervise all": "unknown supervision 'all'. Known: states, outputs.",
-    "train S3 --cell mamba --supervise outputs": "a baseline is trained on states; remove --supervise outputs, or",
-    "train S3 --cell mamba --recipe default2": "unknown recipe of a baseline 'default2'. Known: cpu, ",
+    "train S3 --cell mamba --supervise outputs": "mamba is trained on states; leave out supervision by outputs.",
+    "train S3 --cell mamba --recipe default2": "unknown recipe 'default2'. Known: paper, cpu, ",
     "train S3 --out foreign": "foreign holds something else than a run; name another folder.",
     "train S3 --cell mamba --out foreign": "foreign holds something else than a run; name another folder.",
     "train S3 --out empty.json": "empty.json holds something else than a run; name another folder.",
@@ -105,8 +105,8 @@ CALLS = {
     "sweep run --batch 99999999": "invalid value for '--batch': it should be less than or equal to 1048576.",
     "sweep run --format float8": "unknown format 'float8'. Did you mean",
     "sweep run/machine.json": "run/machine.json: this is not the folder of a run: there is no config.json in it.",
-    "sweep wide": "wide/config.json: this is not the plan of a run (the width is a number from 1 on; got 'wide'.)",
-    "sweep later": "later/config.json: this is not the plan of a run (Plan.__init__() got an unexpected keyword",
+    "sweep wide": "wide/config.json: this is not the configuration of a run (width must be at least 1; got 'wide'.)",
+    "sweep later": "later/config.json: this is not the configuration of a run (colour: no such setting)",
     "sweep other": "other/model.safetensors: these are not the weights of this run (Error(s) in loading state_dict for "
     "Backbone: size mismatch for ",
     "sweep run --rows foreign": "foreign: is a directory.",
@@ -197,7 +197,7 @@ def test_certify_against_another_machine_gives_a_word(here: Path, capsys: Captur
 
 def test_train_of_a_wrong_call_leaves_no_folder(here: Path, capsys: Captured) -> None:
     assert "fit into heads (2, 2)" in sentence(["train", "S3", "--heads", "2,2"], capsys)
-    assert not Path("runs/S3-42-default").exists()
+    assert not Path("runs/S3-42-induce").exists()
 
 
 def test_train_leaves_a_foreign_folder_alone(here: Path, capsys: Captured) -> None:

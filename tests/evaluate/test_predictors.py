@@ -11,9 +11,8 @@ from detent.evaluate import NetworkPredictor, SequencePredictor, TablePredictor
 from detent.extract import extract
 from detent.nn import NFSM, Backbone
 from detent.tasks import task
-from detent.train.build import Size
-from detent.train.build import cell_network as network
-from detent.train.build import network as machine_network
+from detent.train import TrainConfig
+from detent.train.build import build_model
 
 S3, TSO = task("S3"), task("TSO3")
 
@@ -55,7 +54,7 @@ def test_table_predictor_of_another_machine_differs() -> None:
 def test_table_predictor_and_network_predictor_agree_on_answers() -> None:
     """A stack with a convolution, on words of the grammar; answers are those at the last symbol."""
     weights = torch.Generator().manual_seed(1)
-    model = machine_network(TSO, ((2, 2), (2,)), width=16, generator=weights).eval()
+    model = build_model(TrainConfig(task="TSO3", width=16), TSO, heads=((2, 2), (2,)), generator=weights).eval()
     inputs = TSO.sample(6, 40, np.random.default_rng(0)).inputs
     extracted = extract(model, grammar=TSO.grammar, format="float32")
     for answers in (False, True):
@@ -67,8 +66,8 @@ def test_table_predictor_and_network_predictor_agree_on_answers() -> None:
 @pytest.mark.parametrize("cell", ["mamba", "aussm", "pdssm", "bmru"])
 def test_network_predictor_of_a_baseline_continues_from_its_state(cell: str, format: str) -> None:
     """The state keeps its format, and in float32 it is that of one long pass, to a few roundings of 1e-7 a step."""
-    size = Size(layers=2, width=8, channels=4, states=2)
-    model = network(cell, size, S3, torch.Generator().manual_seed(0))
+    config = TrainConfig(task="S3", cell=cell, layers=2, width=8, channels=4, states=2)
+    model = build_model(config, S3, generator=torch.Generator().manual_seed(0))
     inputs = S3.sample(3, 96, np.random.default_rng(0)).inputs
     predictor = NetworkPredictor(model, format)
     _, once = predictor(inputs, None)

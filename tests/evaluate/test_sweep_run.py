@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -11,21 +10,18 @@ import torch
 from detent.errors import BrokenFile
 from detent.evaluate import sweep_run
 from detent.tasks import task
-from detent.train.build import judged
-from detent.train.build import network as machine_network
-from detent.train.config import Plan
-from detent.train.induce import Run
-from detent.train.run import finish
-from detent.train.run_dir import RunDir
+from detent.train import Run, RunDir, TrainConfig
+from detent.train.build import build_model
+from detent.train.verify import extract_and_certify
 
 S3 = task("S3")
 
 
 def test_sweep_run_fails_at_the_same_length_by_tables_and_by_network(tmp_path: Path) -> None:
-    plan = Plan(task="S3", width=16, heads=(3, 2))
-    model = machine_network(S3, ((3, 2),), width=16, generator=torch.Generator().manual_seed(0)).eval()
-    RunDir(tmp_path / "run").claim(asdict(plan), S3)
-    finish(tmp_path / "run", Run(plan, S3, model, *judged(model, S3), 0, 0, 0.0, []))
+    config, run_dir = TrainConfig(task="S3", width=16, heads=(3, 2)), RunDir(tmp_path / "run")
+    model = build_model(config, S3, generator=torch.Generator().manual_seed(0)).eval()
+    run_dir.claim(config, S3)
+    Run(config=config, task=S3, model=model, result=extract_and_certify(model, S3)).save(run_dir)
     swept, row = sweep_run(tmp_path / "run", max_length=1 << 20, batch=8)
     exact, other = sweep_run(tmp_path / "run", max_length=1 << 20, batch=8, exact_forward=True)
     assert swept.failing_length == exact.failing_length

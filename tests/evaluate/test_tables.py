@@ -92,9 +92,9 @@ def test_seeds_table_has_a_column_for_every_seed_in_the_rows(tmp_path: Path) -> 
 
 def test_results_table_marks_certificates_with_a_dagger(tmp_path: Path) -> None:
     trained = [
-        {"task": "S3", "recipe": "default", "seed": seed, "certified": True, "heads_given": None} for seed in (42, 43)
+        {"task": "S3", "recipe": "induce", "seed": seed, "certified": True, "heads_given": None} for seed in (42, 43)
     ]
-    swept = sweep_row(cell="nfsm", recipe="default", failing_length=None, max_length=1 << 20, certified=True)
+    swept = sweep_row(cell="nfsm", recipe="induce", failing_length=None, max_length=1 << 20, certified=True)
     fill(tmp_path, [], training=trained)
     assert line(tmp_path, "S3", "nfsm")["failing_length"] == "certified, not swept†"
     fill(tmp_path, [swept])

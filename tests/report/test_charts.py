@@ -41,7 +41,7 @@ def test_chart_draws_every_line_inside_the_picture_and_subsamples_long_ones() ->
 
 
 def test_training_charts_show_the_last_attempt_after_all_steps_before_it() -> None:
-    rows = [{"attempt": a, "phase": "tracking", "step": s, "loss": 1.0 / s} for a in (0, 1) for s in (10, 20)]
+    rows = [{"attempt": a, "phase": "end_to_end", "step": s, "loss": 1.0 / s} for a in (0, 1) for s in (10, 20)]
     page = training_charts(rows)
     assert page.count('class="line s') == 1
     assert page.count("<circle") == 2

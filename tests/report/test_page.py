@@ -107,7 +107,7 @@ def test_page_of_loads_nothing_from_elsewhere(s3: Path) -> None:
 def test_page_of_does_not_draw_a_large_machine(tmp_path: Path) -> None:
     folder = tmp_path / "m11"
     folder.mkdir()
-    (folder / "config.json").write_text(json.dumps({"task": "M11", "seed": 42, "arm": "default", "width": 128}))
+    (folder / "config.json").write_text(json.dumps({"task": "M11", "seed": 42, "recipe": "induce", "width": 128}))
     Machine.of(mathieu11()).save(folder / "machine.json")
     page = page_of(folder)
     assert "Extracted from the network: 7,920 states, 4 symbols, too many to draw." in page
@@ -143,7 +143,7 @@ def test_page_of_a_baseline_has_training_curves_and_a_length_sweep(tmp_path: Pat
             "settings": {"length": 24}}  # fmt: skip
     (tmp_path / "config.json").write_text(json.dumps(plan))
     for step in (50, 100):
-        row = {"attempt": 0, "phase": "tracking", "step": step, "loss": 1 / step, "accuracy": step / 100}
+        row = {"attempt": 0, "phase": "end_to_end", "step": step, "loss": 1 / step, "accuracy": step / 100}
         records.append(tmp_path / "history.jsonl", row)
     common = {"measure": "words", "threshold": 0.9, "batch": 64, "max_length": 1024}
     fails = {"cell": "mamba", "failing_length": 77, "accuracies": {"32": 1.0, "64": 0.95, "128": 0.25}}
@@ -197,7 +197,7 @@ def test_write_report_and_the_verb_report_write_the_same_page(s3: Path, tmp_path
 def test_page_of_a_long_history_has_a_small_chart(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"task": "S3"}))
     losses = np.random.default_rng(0).random(5_000)
-    rows = [{"attempt": 0, "phase": "tracking", "step": k + 1, "loss": loss} for k, loss in enumerate(losses)]
+    rows = [{"attempt": 0, "phase": "end_to_end", "step": k + 1, "loss": loss} for k, loss in enumerate(losses)]
     (tmp_path / "history.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert len(page_of(tmp_path)) < 30_000
 

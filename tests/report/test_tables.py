@@ -10,16 +10,15 @@ import torch
 
 from detent.report import page_of
 from detent.report.tables import step_table, steps_of
-from detent.train.run import read_out
+from detent.train import load_run
 
 TSO = Path(__file__).parents[2] / "results" / "certificates" / "TSO3-42.json"
 STORY = "alice has the key . bob has the ring . charlie has the coin . bob swaps with alice . who has the ring ?"
 
 
 def test_steps_of_a_word_have_the_indices_of_the_network(s3: Path) -> None:
-    from detent.train.run import judge
-
-    model, found, _, _ = judge(s3, None)
+    run = load_run(s3)
+    model, found = run.model, run.extracted
     content = json.loads((s3 / "certificate.json").read_text())
     word = ["(0 1)", "(1 2)", "(1 2)", "(0 1)", "(0 1)", "(1 2)", "(0 1)"]
     numbers = torch.tensor([[content["symbols"].index(symbol) for symbol in word]])
@@ -42,7 +41,7 @@ def test_steps_of_a_stack_are_configurations_of_its_certificate() -> None:
 
 def test_step_table_is_on_the_page(s3: Path) -> None:
     page = page_of(s3)
-    _, machine = read_out(s3)
+    machine = load_run(s3).machine()
     table = re.search(r"A word, step by step</h2>.*?<tbody>(.*?)</tbody>", page, re.DOTALL)
     assert table is not None
     rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table[1].split("</tr>") if row]

@@ -1,4 +1,4 @@
-"""`python -m tests.train.golden_trace`: 200 losses of the paper's arm on S3, seed 42, one thread, written down.
+"""`python -m tests.train.golden_trace`: 200 losses of the paper's recipe on S3, seed 42, one thread, written down.
 
 The trace is a file of hexadecimal numbers, so that nothing is lost in writing, beside what it depends on: processor,
 versions, kernels. Write it again when the recipe is changed on purpose, and say so in the CHANGELOG under Numbers.
@@ -15,20 +15,19 @@ import torch
 
 from detent import ops as scan
 from detent import records
-from detent.train import Plan, Settings
-from detent.train.induce import learn
+from detent.train import EndToEndConfig, TrainConfig, train
 
 FILE = Path(__file__).with_name("golden_trace.json")
-SETTINGS = Settings(steps=200, check_every=1, check_words=1, perfect_checks=1000)
-PLAN = Plan(task="S3", arm="paper", heads=(3, 2), seed=42, restarts=0, stop="checks", tracking=SETTINGS)
+PHASE = EndToEndConfig(steps=200, check_every=1, check_words=1, stop_checks=1000)
+CONFIG = TrainConfig(task="S3", recipe="paper", heads=(3, 2), seed=42, restarts=0, stop="checks", end_to_end=PHASE)
 
 
-def losses(plan: Plan = PLAN) -> list[float]:
+def losses(config: TrainConfig = CONFIG) -> list[float]:
     """The loss of every step, on one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return [row["loss"] for row in learn(plan).history]
+        return [row["loss"] for row in train(config).history]
     finally:
         torch.set_num_threads(threads)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from detent.errors import BrokenFile, InvalidConfig
+from detent.errors import BrokenFile
 from detent.nn import NFSM, Backbone
 from detent.nn.losses import (
     NOISE_DEVIATION,
@@ -20,9 +20,18 @@ from detent.nn.losses import (
     tracking_loss,
 )
 from detent.tasks import task as get_task
-from detent.train import Anchor, Anchored, Anchoring, Settings, Tracking, checkpoint, find_codes, observe
+from detent.train import (
+    EndToEndConfig,
+    EndToEndPhase,
+    PretrainConfig,
+    PretrainPhase,
+    TransitionPretrainer,
+    checkpoint,
+    count_transitions,
+    find_codes,
+)
 
-SMALL = Settings(batch=16, length=12, check_words=32, check_every=5)
+SMALL = EndToEndConfig(batch=16, length=12, check_words=32, check_every=5)
 
 
 def model_of(name, heads, *, width=32, start=None, seed=0):
@@ -33,26 +42,26 @@ def model_of(name, heads, *, width=32, start=None, seed=0):
     return task, Backbone(symbols, labels, [block], width=width, generator=generator)
 
 
-def anchored(name, heads=None, seed=0):
+def pretrain_phase(name, heads=None, seed=0):
     generator = np.random.default_rng(seed)
-    codes = find_codes(observe(get_task(name), generator, batch=64, length=64), heads, seed=seed)
+    codes = find_codes(count_transitions(get_task(name), generator, batch=64, length=64), heads, seed=seed)
     assert codes is not None
     task, model = model_of(name, codes.heads, start=codes.start, seed=seed)
-    anchor = Anchor(model, codes, Anchoring(longest=500), torch.Generator().manual_seed(seed))
-    return Anchored(anchor, task, generator, batch=64, length=32)
+    pretrainer = TransitionPretrainer(model, codes, PretrainConfig(steps=500), torch.Generator().manual_seed(seed))
+    return PretrainPhase(pretrainer, task, generator, batch=64, length=32)
 
 
 @pytest.mark.parametrize(("name", "heads"), [("S3", None), ("Z5", None), ("FF", (3,)), ("S3", (6,))])
 def test_taught_codes_become_the_machine(name, heads):
     torch.manual_seed(0)
-    phase = anchored(name, heads)
+    phase = pretrain_phase(name, heads)
     while not phase.done:
         phase.step()
         if phase.steps % phase.check_every == 0:
             row = phase.check()
     assert row["table_margin"] >= 4
-    phase.anchor.release()
-    model, fresh = phase.anchor.model.eval(), phase.task.sample(32, 500, phase.generator)
+    phase.pretrainer.fold_readers()
+    model, fresh = phase.pretrainer.model.eval(), phase.task.sample(32, 500, phase.generator)
     with torch.no_grad():
         said, _ = model(torch.from_numpy(fresh.inputs.astype(np.int64)))
     assert np.array_equal(said.argmax(-1).numpy(), fresh.states)
@@ -121,27 +130,27 @@ def test_the_penalty_is_the_formula_at_the_states_of_this_pass():
 def test_training_end_to_end_goes_down():
     torch.manual_seed(0)
     task, model = model_of("Z2", (2,))
-    phase = Tracking(model, task, SMALL, np.random.default_rng(0))
+    phase = EndToEndPhase(model, task, SMALL, np.random.default_rng(0))
     losses = []
     for _ in range(40):
         phase.step()
         losses.append(phase.loss)
     assert sum(losses[-10:]) < sum(losses[:10])
-    assert set(phase.check()) == {"loss", "first_error", "accuracy", "path"}
+    assert set(phase.check()) == {"loss", "first_error", "accuracy", "gradient"}
 
 
 def trained(tmp_path, interrupted):
     """Ten steps of both phases' optimisers, put down in the middle or not."""
     torch.manual_seed(7)
     task, model = model_of("S3", (3, 2))
-    phase = Tracking(model, task, SMALL, np.random.default_rng(7))
+    phase = EndToEndPhase(model, task, SMALL, np.random.default_rng(7))
     for step in range(10):
         if interrupted and step == 4:
             counters = {"steps": phase.steps}
             checkpoint.save(tmp_path / "last", phase.module, phase.optimizer, phase.generator, counters)
             torch.manual_seed(99)
             task, model = model_of("S3", (3, 2), seed=5)
-            phase = Tracking(model, task, SMALL, np.random.default_rng(11))
+            phase = EndToEndPhase(model, task, SMALL, np.random.default_rng(11))
             phase.steps = checkpoint.load(tmp_path / "last", phase.module, phase.optimizer, phase.generator)["steps"]
         phase.step()
     return phase
@@ -157,21 +166,7 @@ def test_a_run_that_was_put_down_ends_with_the_same_bits(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"\x00" * 100, b"nonsense"])
 def test_what_is_no_checkpoint_is_refused(tmp_path, content):
     task, model = model_of("Z2", (2,))
-    phase = Tracking(model, task, SMALL, np.random.default_rng(0))
+    phase = EndToEndPhase(model, task, SMALL, np.random.default_rng(0))
     (tmp_path / "last").write_bytes(content)
     with pytest.raises(BrokenFile, match="this is not a checkpoint of this run"):
         checkpoint.load(tmp_path / "last", phase.module, phase.optimizer, phase.generator)
-
-
-def test_settings_are_checked():
-    with pytest.raises(InvalidConfig, match="batch must be at least 1; got 0"):
-        Settings(batch=0)
-    with pytest.raises(InvalidConfig, match="rate must be positive"):
-        Settings(rate=0.0)
-    assert Settings().decayed(1.0, 0.0, 0) == 1.0
-    assert Settings().decayed(1.0, 0.0, 100_000) == pytest.approx(0.0)
-    assert Settings(steps=10).decayed(1.0, 0.0, 5) == pytest.approx(0.5)
-    assert Settings(steps=10, horizon=20).decayed(1.0, 0.0, 10) == pytest.approx(0.5)
-    assert Settings(steps=10, horizon=5).decayed(1.0, 0.25, 7) == 0.25
-    with pytest.raises(InvalidConfig, match="the horizon of cosines is at least 1; got 0"):
-        Settings(horizon=0)

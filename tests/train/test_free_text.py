@@ -11,15 +11,13 @@ import pytest
 import torch
 
 from detent.cli._app import run as command
-from detent.errors import InvalidConfig
 from detent.runtime import load as load_machine
 from detent.tasks import task
-from detent.train import Anchoring, Plan, Run, Settings, train
-from detent.train.build import judged, network
-from detent.train.config import RELEASE
-from detent.train.free_text import tell, text_machine
-from detent.train.run import load
-from detent.train.stack_pretraining import fitted
+from detent.train import PretrainConfig, Run, TrainConfig, load_run, train
+from detent.train.build import build_model
+from detent.train.config import FINETUNE
+from detent.train.free_text import answer_machine, extract_free_text
+from detent.train.verify import extract_and_certify
 from paper.experiments.free_stories import learn_freely
 from paper.experiments.stories import report
 from paper.experiments.story_stream import stream_rows
@@ -41,9 +39,9 @@ def learned(folder: Path) -> Run:
 
 def test_it_is_certified_and_named_for_what_it_was_given(learned: Run) -> None:
     assert learned.certified, learned.verdict.explain()
-    assert learned.plan.arm == "anchored"
+    assert learned.config.recipe == "distill"
     assert learned.heads == (3, 3, 3, 3, 3)
-    assert [row["phase"] for row in learned.history][-1] == "released"
+    assert [row["phase"] for row in learned.history][-1] == "finetune"
     assert learned.verdict.task_states == 12
     assert "float32" in learned.certificate().proved
 
@@ -57,8 +55,9 @@ def test_the_network_answers_long_stories(learned: Run) -> None:
 
 
 def test_the_folder_brings_it_back(learned: Run, folder: Path) -> None:
-    plan, model = load(folder)
-    assert plan == learned.plan
+    loaded = load_run(folder)
+    assert loaded.config == learned.config
+    model = loaded.model
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), learned.model.parameters(), strict=True))
     assert load_machine(folder / "machine.json").about["reads"] == "sentences in any order"
 
@@ -79,29 +78,18 @@ def test_text_in_any_order_is_answered(learned: Run, folder: Path) -> None:
 
 def test_a_network_that_is_wrong_on_tellings_answers_its_stories(learned: Run) -> None:
     """One bent answer at a time: the shortest telling that shows it comes out."""
-    bent = network(learned.task, learned.extracted.heads, width=64)
+    bent = build_model(learned.config, learned.task, heads=learned.extracted.heads)
     bent.load_state_dict(learned.model.state_dict())
     with torch.no_grad():
         bent.answer_head.bias[0] += 1e3
-    told = tell(bent.eval(), learned.extracted)
+    told = extract_free_text(bent.eval(), learned.extracted)
     assert not told.right
     assert told.wrong is not None
     assert told.wrong[-1] == "?"
     assert len(told.wrong) == 10  # bob has something, and who has it?
-    _, reads = text_machine(bent, learned.extracted)
+    _, reads = answer_machine(bent, learned.extracted)
     assert reads == "stories as the task tells them"
-    assert judged(bent, learned.task)[1].failure.kind == "answer"
-
-
-def test_plans_are_fitted() -> None:
-    plan = fitted(Plan(task="TSO3"), task("TSO3"))
-    assert (plan.arm, plan.tracking.batch, plan.tracking.length) == ("anchored", 64, 256)
-    assert fitted(Plan(task="TSO3", arm="paper"), task("TSO3")).arm == "paper"
-    short = Settings(batch=4, length=24)
-    assert fitted(Plan(task="TSO3", tracking=short), task("TSO3")).tracking == short
-    assert fitted(Plan(task="S3"), task("S3")) == Plan(task="S3")
-    with pytest.raises(InvalidConfig, match="TSO3 takes layers of 4 and 3 heads, and their sizes are given"):
-        fitted(Plan(task="TSO3", heads=(4,)), task("TSO3"))
+    assert extract_and_certify(bent, learned.task)[1].failure.kind == "answer"
 
 
 def test_extracting_says_what_heads_are_for(learned: Run, folder: Path, tmp_path: Path, capsys) -> None:
@@ -126,7 +114,7 @@ def test_heads_along_a_story(learned: Run) -> None:
 
 def test_the_row_of_a_run(learned: Run) -> None:
     row = report(learned)
-    assert (row["task"], row["recipe"], row["seed"], row["certified"]) == ("TSO2", "anchored", 42, True)
+    assert (row["task"], row["recipe"], row["seed"], row["certified"]) == ("TSO2", "distill", 42, True)
     assert row["right_in_any_order"] is True
     assert row["states"] == 12
     assert row["certificate"] == learned.certificate().sha256
@@ -143,9 +131,9 @@ class Died(Exception):
     pass
 
 
-HASTY = Plan(
-    task="TSO2", width=16, restarts=0, anchoring=Anchoring(longest=20, check_every=5),
-    release=replace(RELEASE, steps=4, check_every=2, check_words=4),
+HASTY = TrainConfig(
+    task="TSO2", width=16, restarts=0, pretrain=PretrainConfig(steps=20, check_every=5),
+    finetune=replace(FINETUNE, steps=4, check_every=2, check_words=4),
 )  # fmt: skip
 
 
@@ -165,7 +153,7 @@ def test_a_stack_that_died_goes_on_to_the_same_weights(row: int, undisturbed: Ru
             raise Died
 
     with pytest.raises(Died):
-        train(HASTY, die, out=tmp_path / "run", keep_every=0.0)
+        train(HASTY, die, out=tmp_path / "run", save_every=0.0)
     again = train(HASTY, out=tmp_path / "run")
     assert again.extracted.weights == undisturbed.extracted.weights
     assert again.history == undisturbed.history

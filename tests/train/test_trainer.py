@@ -17,14 +17,16 @@ import torch
 from detent.automata import Moore, cyclic, write_machine
 from detent.cli._app import run as command
 from detent.errors import BrokenFile, InvalidConfig
-from detent.train import Plan, Settings, train
-from detent.train.checkpointer import Interrupted
+from detent.tasks import task as get_task
+from detent.train import EndToEndConfig, Interrupted, Phase, TrainConfig, Trainer, train
+from detent.train.build import build_model
+from detent.train.run_dir import RunDir
 
 LAST = "checkpoint.safetensors"
-SHORT = Settings(batch=8, length=8, steps=12, check_every=3, check_words=8)
-PLANS = {
-    "default": Plan(task="S3", width=16),
-    "paper": Plan(task="S3", width=16, arm="paper", tracking=SHORT, restarts=1),
+SHORT = EndToEndConfig(batch=8, length=8, steps=12, check_every=3, check_words=8)
+CONFIGS = {
+    "induce": TrainConfig(task="S3", width=16),
+    "paper": TrainConfig(task="S3", width=16, recipe="paper", end_to_end=SHORT, restarts=1),
 }
 
 
@@ -46,7 +48,7 @@ def stopped_at(row: int, how):
 @cache
 def alone(name):
     """The run that nobody disturbs."""
-    return train(PLANS[name])
+    return train(CONFIGS[name])
 
 
 class Died(Exception):
@@ -57,14 +59,14 @@ def die():
     raise Died
 
 
-@pytest.mark.parametrize(("name", "row"), [("default", 1), ("default", 3), ("default", 5), ("paper", 2), ("paper", 6)])
+@pytest.mark.parametrize(("name", "row"), [("induce", 1), ("induce", 3), ("induce", 5), ("paper", 2), ("paper", 6)])
 def test_what_died_goes_on_to_the_same_weights(name, row, tmp_path):
-    """Put down at every check; dying at a row loses the steps since the one before it."""
-    plan, folder, whole = PLANS[name], tmp_path / "run", alone(name)
+    """Checkpoints after every step; dying at a row loses the step before it."""
+    config, folder, whole = CONFIGS[name], tmp_path / "run", alone(name)
     with pytest.raises(Died):
-        train(plan, stopped_at(row, die), out=folder, keep_every=0.0)
-    assert (folder / LAST).exists() == (row > 1)
-    run = train(plan, out=folder)
+        train(config, stopped_at(row, die), out=folder, save_every=0.0)
+    assert (folder / LAST).exists()
+    run = train(config, out=folder)
     assert run.extracted.weights == whole.extracted.weights
     assert (run.steps, run.restarts, run.certified) == (whole.steps, whole.restarts, whole.certified)
     assert run.history == whole.history
@@ -74,28 +76,27 @@ def test_what_died_goes_on_to_the_same_weights(name, row, tmp_path):
 
 
 def test_dying_twice_and_in_the_second_attempt(tmp_path):
-    plan, folder = PLANS["paper"], tmp_path / "run"
+    config, folder = CONFIGS["paper"], tmp_path / "run"
     for row in (3, 4):
         with pytest.raises(Died):
-            train(plan, stopped_at(row, die), out=folder, keep_every=0.0)
-    assert train(plan, out=folder).extracted.weights == alone("paper").extracted.weights
+            train(config, stopped_at(row, die), out=folder, save_every=0.0)
+    assert train(config, out=folder).extracted.weights == alone("paper").extracted.weights
 
 
 def test_an_interrupt_waits_for_the_step_and_loses_nothing(tmp_path):
     folder = tmp_path / "run"
     ask = stopped_at(2, lambda: os.kill(os.getpid(), signal.SIGINT))
-    with pytest.raises(Interrupted, match="stopped after step 6 of the phase 'tracking'"):
-        train(PLANS["paper"], ask, out=folder, keep_every=1e9)
+    with pytest.raises(Interrupted, match="stopped after step 6 of the phase 'end_to_end'"):
+        train(CONFIGS["paper"], ask, out=folder, save_every=1e9)
     assert (folder / LAST).exists()
-    run = train(PLANS["paper"], out=folder)
+    run = train(CONFIGS["paper"], out=folder)
     assert run.extracted.weights == alone("paper").extracted.weights
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 PROGRAM = """
 import os, signal, sys, torch
-from detent.train import Plan, train
-from detent.train import Settings
+from detent.train import EndToEndConfig, TrainConfig, train
 
 torch.set_num_threads(1)
 rows = []
@@ -104,8 +105,9 @@ def watch(row):
     if len(rows) == int(sys.argv[2]):
         os.kill(os.getpid(), getattr(signal, sys.argv[3]))
 
-settings = Settings(batch=8, length=8, steps=12, check_every=3, check_words=8)
-train(Plan(task="S3", width=16, arm="paper", tracking=settings, restarts=1), watch, out=sys.argv[1], keep_every=0.0)
+settings = EndToEndConfig(batch=8, length=8, steps=12, check_every=3, check_words=8)
+config = TrainConfig(task="S3", width=16, recipe="paper", end_to_end=settings, restarts=1)
+train(config, watch, out=sys.argv[1], save_every=0.0)
 """
 
 
@@ -115,7 +117,7 @@ def test_killed_by_the_system(tmp_path):
     done = subprocess.run([sys.executable, "-c", PROGRAM, folder, "3", "SIGKILL"])
     assert done.returncode == -signal.SIGKILL
     assert not (folder / "model.safetensors").exists()
-    assert train(PLANS["paper"], out=folder).extracted.weights == alone("paper").extracted.weights
+    assert train(CONFIGS["paper"], out=folder).extracted.weights == alone("paper").extracted.weights
 
 
 @pytest.mark.slow
@@ -146,15 +148,15 @@ def test_the_verb_is_interrupted_and_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     whole = recipes.train
 
-    def asked(plan, watch, **call):
-        return whole(plan, stopped_at(1, lambda: os.kill(os.getpid(), signal.SIGINT)), **call)
+    def asked(config, watch, **call):
+        return whole(config, stopped_at(1, lambda: os.kill(os.getpid(), signal.SIGINT)), **call)
 
     monkeypatch.setattr(recipes, "train", asked)
     assert command(["train", "S3"]) == 130
     out, err = capsys.readouterr()
     assert (out, err) == (
         "",
-        "detent: stopped after step 10 of the phase 'anchored'; repeat the command to resume runs/S3-42-default.\n",
+        "detent: stopped after step 10 of the phase 'pretrain'; repeat the command to resume runs/S3-42-induce.\n",
     )
     monkeypatch.setattr(recipes, "train", whole)
     assert command(["train", "S3", "--json"]) == 0
@@ -177,7 +179,7 @@ def test_folders_of_others_are_refused(tmp_path):
             train("S3", out=tmp_path / other)
     assert (tmp_path / "other" / "history.jsonl").read_text() == "{}\n"
     (folder / LAST).write_bytes(b"half a checkp")
-    with pytest.raises(BrokenFile, match=r"not a checkpoint of this run .*; remove it to begin again"):
+    with pytest.raises(BrokenFile, match=r"not a checkpoint of this run .*; remove it to start anew"):
         train("S3", out=folder, width=16)
 
 
@@ -193,20 +195,20 @@ def test_a_target_that_has_changed_is_noticed(tmp_path):
 
 def test_the_best_weights_are_kept(tmp_path):
     """Accuracies are made up: the weights of the best check come back, from disk too."""
-    from detent.train.loop import Best
+    from detent.train.trainer import BestWeights
 
     model = torch.nn.Linear(2, 2)
-    best, wanted = Best(model, tmp_path / "best", 0), None
+    best, wanted = BestWeights(model, tmp_path / "best", 0), None
     for accuracy in (0.1, 0.7, 0.3):
         torch.nn.init.constant_(model.weight, accuracy)
-        best.look({"accuracy": accuracy, "first_error": 1.0})
+        best.update({"accuracy": accuracy, "first_error": 1.0})
         wanted = model.weight.detach().clone() if accuracy == 0.7 else wanted
     best.restore()
     assert torch.equal(model.weight, wanted)
     torch.nn.init.zeros_(model.weight)
-    Best(model, tmp_path / "best", 1).restore()
+    BestWeights(model, tmp_path / "best", 1).restore()
     assert not model.weight.any()
-    Best(model, tmp_path / "best", 0).restore()
+    BestWeights(model, tmp_path / "best", 0).restore()
     assert torch.equal(model.weight, wanted)
 
 
@@ -220,3 +222,81 @@ def test_tasks_of_ones_own(tmp_path):
     assert (tmp_path / "run" / "target.json").exists()
     assert command(["certify", str(tmp_path / "run")]) == 0
     assert train(machine, width=32).certified
+
+
+def test_run_phase_leaves_a_checkpoint_on_sigterm(tmp_path):
+    folder = tmp_path / "run"
+    ask = stopped_at(2, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(Interrupted, match="stopped after step 6"):
+        train(CONFIGS["paper"], ask, out=folder, save_every=1e9)
+    assert (folder / LAST).exists()
+    assert train(CONFIGS["paper"], out=folder).extracted.weights == alone("paper").extracted.weights
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_trainer_pauses_at_a_step_and_when_time_is_up(name, tmp_path):
+    """The paused run has no machine, and resumes to the same weights; `induce` is paused in both of its phases."""
+    folder, whole = tmp_path / "run", alone(name)
+    paused = train(CONFIGS[name], out=folder, until=5)
+    assert (paused.finished, paused.steps, paused.certified) == (False, 5, False)
+    with pytest.raises(InvalidConfig, match="this run is not finished; there is no machine"):
+        paused.extracted  # noqa: B018
+    late = train(CONFIGS[name], out=folder, max_seconds=0.0)
+    assert (late.finished, late.steps, late.resumed_at) == (False, 6, 5)
+    run = train(CONFIGS[name], out=folder)
+    assert run.resumed_at == 6
+    assert run.extracted.weights == whole.extracted.weights
+    assert run.history == whole.history
+
+
+class Halves(Phase):
+    """A phase without randomness: every step halves the weights."""
+
+    def __init__(self, name, model, steps):
+        optimizer = torch.optim.SGD(model.parameters(), 1.0)
+        super().__init__(name, model, optimizer, np.random.default_rng(0), check_every=1)
+        self.last = steps
+
+    @property
+    def done(self):
+        return self.steps >= self.last
+
+    def step(self):
+        with torch.no_grad():
+            for parameter in self.module.parameters():
+                parameter.mul_(0.5)
+        self.steps += 1
+
+    def check(self):
+        return {"scale": 0.5**self.steps}
+
+
+def pruned_between_phases(trainer):
+    """Two phases with a smaller model in the second."""
+    config, s3 = TrainConfig(task="S3", width=8), get_task("S3")
+    model = build_model(config, s3, heads=((6, 6),), generator=torch.Generator().manual_seed(1))
+    trainer.run_phase(Halves("wide", model, 3))
+
+    def prune():
+        small = build_model(config, s3, heads=((3,),), generator=torch.Generator().manual_seed(2))
+        with torch.no_grad():
+            small.embedding.weight.copy_(model.embedding.weight)
+        return small
+
+    small = trainer.transform("pruned", config, s3, prune)
+    trainer.run_phase(Halves("narrow", small, 3))
+    return small
+
+
+@pytest.mark.parametrize("row", range(1, 7))
+def test_transform_is_saved_as_a_stage_and_resumed(row, tmp_path):
+    whole = pruned_between_phases(Trainer())
+    run_dir = RunDir(tmp_path)
+    with pytest.raises(Died):
+        pruned_between_phases(Trainer(run_dir, stopped_at(row, die), save_every=0.0))
+    assert run_dir.stage_path("pruned").exists() == (row > 3)
+    resumed = pruned_between_phases(Trainer(run_dir))
+    assert resumed.layers[0].block.heads == (3,)
+    for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
+        assert torch.equal(one, other)

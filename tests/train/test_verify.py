@@ -7,9 +7,9 @@ import copy
 import pytest
 import torch
 
-from detent.train import certifying, train
-from detent.train.build import judged
-from detent.train.loop import one_thread
+from detent.train import train, verify
+from detent.train.trainer import one_thread
+from detent.train.verify import extract_and_certify
 
 
 @pytest.fixture(scope="module")
@@ -18,25 +18,25 @@ def run():
 
 
 def test_formats_are_tried_until_one_is_too_coarse(run):
-    made = certifying.certificate_of(run.model, run.extracted, run.verdict, title="S3")
+    made = verify.make_certificate(run.model, run.extracted, run.verdict, title="S3")
     assert "float32" in made.proved
     tried = list(made.content["rounding"])
-    assert tried == list(certifying.NETWORK_FORMATS[: len(tried)])
+    assert tried == list(verify.NETWORK_FORMATS[: len(tried)])
     assert set(tried[:-1]) <= set(made.proved)
 
 
 def test_a_format_that_fails_on_a_sample_is_left_out(run, monkeypatch):
     """With a sample of one read-out and bounds that hold in float32 alone."""
-    whole, asked = certifying.rounding_errors, []
+    whole, asked = verify.rounding_errors, []
 
     def errors(model, found, name):
         asked.append((name, len(found.readout_inputs)))
         bound = whole(model, found, name)
         return bound if name == "float32" else whole(model, found, "bfloat16")
 
-    monkeypatch.setattr(certifying, "rounding_errors", errors)
-    monkeypatch.setattr(certifying, "SAMPLE", 1)
-    made = certifying.certificate_of(run.model, run.extracted, run.verdict, title="S3")
+    monkeypatch.setattr(verify, "rounding_errors", errors)
+    monkeypatch.setattr(verify, "SAMPLE", 1)
+    made = verify.make_certificate(run.model, run.extracted, run.verdict, title="S3")
     assert made.proved == ("float32",)
     assert list(made.content["rounding"]) == ["float32"]
     assert asked == [("float32", 12), ("float16", 1)]
@@ -44,13 +44,13 @@ def test_a_format_that_fails_on_a_sample_is_left_out(run, monkeypatch):
 
 def test_margins_that_rounding_could_eat_up_are_not_enough(run):
     """A million added to every logit changes no arg max, and leaves float32 no digits to tell them apart by."""
-    assert certifying.clears(run.model, run.extracted)
+    assert verify.margins_exceed_rounding(run.model, run.extracted)
     level = copy.deepcopy(run.model)
     with torch.no_grad():
         level.layers[0].block.bias.add_(1e6)
-    found, verdict = judged(level, run.task)
+    found, verdict = extract_and_certify(level, run.task)
     assert verdict
-    assert not certifying.clears(level, found)
+    assert not verify.margins_exceed_rounding(level, found)
 
 
 def test_training_takes_one_thread_and_gives_the_others_back():

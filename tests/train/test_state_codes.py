@@ -10,13 +10,13 @@ from detent.automata import Moore
 from detent.errors import InvalidInput
 from detent.tasks import Batch
 from detent.tasks import task as get_task
-from detent.train.state_codes import Transitions, find_codes, observe
+from detent.train.state_codes import TransitionCounts, count_transitions, find_codes
 
 
 def test_counted_transitions_are_the_machines():
     for name in ("Z5", "S3", "A5", "FF", "Tomita4"):
         task = get_task(name)
-        seen = observe(task, np.random.default_rng(1), batch=256, length=64)
+        seen = count_transitions(task, np.random.default_rng(1), batch=256, length=64)
         assert seen.start == task.machine.start
         known = seen.tables != MISSING
         assert np.array_equal(seen.tables[known], task.machine.tables[known])
@@ -26,14 +26,14 @@ def test_counted_transitions_are_the_machines():
 
 def test_only_what_is_spoken_is_seen():
     """TSO's grammar forbids most moves; watching ends all the same."""
-    seen = observe(get_task("TSO3"), np.random.default_rng(1), batch=64, length=100)
+    seen = count_transitions(get_task("TSO3"), np.random.default_rng(1), batch=64, length=100)
     assert len(seen.seen) == 44
     assert 0 < seen.coverage < 1
 
 
 def test_labels_that_are_outputs_are_noticed():
     s3 = get_task("S3")
-    transitions = Transitions(2, 2)
+    transitions = TransitionCounts(2, 2)
     batch = s3.sample(64, 20, np.random.default_rng(0))
     colours = np.array([0, 0, 1, 1, 0, 1])
     transitions.add(Batch(inputs=batch.inputs, states=colours[batch.states], before=colours[batch.before]))
@@ -45,7 +45,7 @@ def test_labels_that_are_outputs_are_noticed():
 
 
 def test_two_starts_are_refused():
-    transitions = Transitions(1, 2)
+    transitions = TransitionCounts(1, 2)
     step = np.zeros((2, 1), np.int64)
     with pytest.raises(InvalidInput, match="words begin in different states"):
         transitions.add(Batch(inputs=step, states=step, before=np.array([0, 1])))
@@ -66,12 +66,12 @@ def test_two_starts_are_refused():
 def test_codes_carry_the_labels(name, heads, wanted):
     task = get_task(name)
     generator = np.random.default_rng(2)
-    codes = find_codes(observe(task, generator, batch=256, length=64), heads, seed=0)
+    codes = find_codes(count_transitions(task, generator, batch=256, length=64), heads, seed=0)
     assert codes is not None
     assert codes.heads == wanted
     fresh = task.sample(64, 200, generator)
     assert codes.holds_on(fresh)
-    paths = codes.follow(fresh.inputs)
+    paths = codes.trajectories(fresh.inputs)
     assert np.array_equal(paths[:, 1:], codes.of_label[fresh.states.astype(np.int64)])
 
 
@@ -79,7 +79,7 @@ def test_codes_that_do_not_hold_are_noticed():
     """The judge barks: one wrong move, and the joint index no longer tells the label."""
     task = get_task("S3")
     generator = np.random.default_rng(3)
-    codes = find_codes(observe(task, generator, batch=256, length=64), None, seed=0)
+    codes = find_codes(count_transitions(task, generator, batch=256, length=64), None, seed=0)
     assert codes is not None
     codes.tables[0][0, 0] = (codes.tables[0][0, 0] + 1) % codes.heads[0]
     assert not codes.holds_on(task.sample(64, 64, generator))
@@ -87,7 +87,7 @@ def test_codes_that_do_not_hold_are_noticed():
 
 def test_heads_that_are_too_small_are_not_found():
     generator = np.random.default_rng(4)
-    observed = observe(get_task("S4"), generator, batch=256, length=64)
+    observed = count_transitions(get_task("S4"), generator, batch=256, length=64)
     assert find_codes(observed, (3, 3), seed=0) is None
     assert find_codes(observed, (5, 5), seed=0) is None  # large enough by count, but S4 has no such quotients
 
@@ -98,7 +98,7 @@ def test_a_machine_without_quotients_gets_one_head():
     tables = np.random.default_rng(5).integers(0, 9, (2, 9))
     machine = Moore(symbols=("a", "b"), tables=tables, outputs=tuple(map(str, range(9))), readout=np.arange(9))
     task = Task.of(machine, name="random")
-    observed = observe(task, np.random.default_rng(6), batch=64, length=64)
+    observed = count_transitions(task, np.random.default_rng(6), batch=64, length=64)
     codes = find_codes(observed, None, seed=0)
     assert codes is not None
     assert codes.heads == (len(observed.seen),)

@@ -1,4 +1,4 @@
-"""A plan in, a certified network out; and the folder and the verb around it."""
+"""A config in, a certified network out; and the folder and the verb around it."""
 
 from __future__ import annotations
 
@@ -13,29 +13,28 @@ from detent.automata import Moore, distinguishing_word, read_machine, write_mach
 from detent.cli._app import run as command
 from detent.errors import BrokenFile, InvalidConfig, UnknownName
 from detent.tasks import task
-from detent.train import Plan, Settings, train
-from detent.train.induce import judged
-from detent.train.run import load
+from detent.train import EndToEndConfig, TrainConfig, load_run, train
+from detent.train.verify import extract_and_certify
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.parametrize(
-    ("name", "heads", "arm"),
+    ("name", "heads", "recipe"),
     [
-        ("Z2", None, "default"),
-        ("S3", None, "default"),
-        ("S3", (6,), "default"),
-        ("FF", None, "default"),
-        ("DFF5", (3,), "default"),
-        ("S4", None, "default"),
-        pytest.param("A5", (5, 12), "default", marks=pytest.mark.slow),
-        ("S4", (4, 3, 2), "anchored"),
-        ("Tomita7", None, "default"),
+        ("Z2", None, "induce"),
+        ("S3", None, "induce"),
+        ("S3", (6,), "induce"),
+        ("FF", None, "induce"),
+        ("DFF5", (3,), "induce"),
+        ("S4", None, "induce"),
+        pytest.param("A5", (5, 12), "induce", marks=pytest.mark.slow),
+        ("S4", (4, 3, 2), "distill"),
+        ("Tomita7", None, "induce"),
     ],
 )
-def test_tasks_are_learned_and_the_machine_is_the_target(name, heads, arm):
-    run = train(Plan(task=name, heads=heads, arm=arm, width=64))
+def test_tasks_are_learned_and_the_machine_is_the_target(name, heads, recipe):
+    run = train(TrainConfig(task=name, heads=heads, recipe=recipe, width=64))
     assert run.certified, (run.verdict.explain(), run.history[-1])
     fresh = run.task.sample(8, 2000, np.random.default_rng(0))
     with torch.no_grad():
@@ -44,8 +43,8 @@ def test_tasks_are_learned_and_the_machine_is_the_target(name, heads, arm):
 
 
 def test_the_same_plan_gives_the_same_weights():
-    plan = Plan(task="S3", width=32)
-    once, twice, other = (train(one).extracted.weights for one in (plan, plan, replace(plan, seed=43)))
+    config = TrainConfig(task="S3", width=32)
+    once, twice, other = (train(one).extracted.weights for one in (config, config, replace(config, seed=43)))
     assert once == twice
     assert once != other
 
@@ -57,25 +56,25 @@ def test_a_machine_from_a_file(tmp_path):
         readout=np.arange(12),
     )  # fmt: skip
     write_machine(machine, tmp_path / "mine.dot")
-    run = train(Plan(task=str(tmp_path / "mine.dot"), width=64))
+    run = train(TrainConfig(task=str(tmp_path / "mine.dot"), width=64))
     assert run.certified
 
 
 def test_a_network_that_is_wrong_somewhere_is_told_where():
     """The judge barks: one transition of one head bent, and the shortest word that shows it comes out."""
-    run = train(Plan(task="S3", width=32))
+    run = train(TrainConfig(task="S3", width=32))
     block = run.model.layers[0].block
     with torch.no_grad():
         block.bias[0:3] += torch.tensor([0.0, 0.0, 1e4])  # head 0, from index 0: everything goes to 2
-    _, verdict = judged(run.model, run.task)
+    _, verdict = extract_and_certify(run.model, run.task)
     assert not verdict
     assert verdict.failure is not None
     assert 1 <= len(verdict.failure.word) <= 3
 
 
 def test_the_papers_arm_stops_when_told_and_says_that_it_did_not_learn():
-    short = Settings(batch=8, length=8, steps=4, check_every=2, check_words=8)
-    run = train(Plan(task="S4", arm="paper", width=16, tracking=short, restarts=1))
+    short = EndToEndConfig(batch=8, length=8, steps=4, check_every=2, check_words=8)
+    run = train(TrainConfig(task="S4", recipe="paper", width=16, end_to_end=short, restarts=1))
     assert not run.certified
     assert run.restarts == 1
     assert run.steps == 8
@@ -83,20 +82,21 @@ def test_the_papers_arm_stops_when_told_and_says_that_it_did_not_learn():
 
 
 def test_a_folder_holds_the_run(tmp_path):
-    plan = Plan(task="S3", width=32, heads=(3, 2))
-    run = train(plan, out=tmp_path / "run")
-    again, model = load(tmp_path / "run")
-    assert again == plan
+    config = TrainConfig(task="S3", width=32, heads=(3, 2))
+    run = train(config, out=tmp_path / "run")
+    again = load_run(tmp_path / "run")
+    assert again.config == config
+    model = again.model
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), run.model.parameters(), strict=True))
     machine = read_machine(tmp_path / "run" / "machine.json")
     assert distinguishing_word(machine, task("S3").machine) is None
     assert sorted(machine.states) == sorted(task("S3").machine.states)
     (tmp_path / "run" / "model.safetensors").write_bytes(b"cut")
     with pytest.raises(BrokenFile, match="these are not the weights of this run"):
-        load(tmp_path / "run")
+        load_run(tmp_path / "run")
     (tmp_path / "run" / "config.json").write_text("{}")
-    with pytest.raises(BrokenFile, match="this is not the plan of a run"):
-        load(tmp_path / "run")
+    with pytest.raises(BrokenFile, match="this is not the configuration of a run"):
+        load_run(tmp_path / "run")
 
 
 def test_the_verb_trains_and_says_so(tmp_path, monkeypatch, capsys):
@@ -105,7 +105,7 @@ def test_the_verb_trains_and_says_so(tmp_path, monkeypatch, capsys):
     row = json.loads(capsys.readouterr().out)
     assert row["certified"] is True
     assert row["heads"] == [3, 2]
-    folder = tmp_path / "runs" / "S3-5-default"
+    folder = tmp_path / "runs" / "S3-5-induce"
     assert sorted(path.name for path in folder.iterdir()) == [
         "certificate.json", "config.json", "history.jsonl", "machine.json", "model.safetensors", "report.html",
     ]  # fmt: skip
@@ -136,8 +136,10 @@ def test_wrong_calls_get_a_sentence(arguments, sentence, tmp_path, monkeypatch, 
 
 
 def test_plans_are_checked():
-    with pytest.raises(UnknownName, match="unknown arm 'defualt'"):
-        Plan(task="S3", arm="defualt")
-    with pytest.raises(InvalidConfig, match="restarts are 0 or more"):
-        Plan(task="S3", restarts=-1)
+    with pytest.raises(UnknownName, match="unknown recipe 'indcue'"):
+        train("S3", recipe="indcue")
+    with pytest.raises(UnknownName, match="unknown recipe 'indcue'"):
+        train(TrainConfig(task="S3", recipe="indcue"))
+    with pytest.raises(InvalidConfig, match="restarts must be at least 0"):
+        TrainConfig(task="S3", restarts=-1)
     assert task("S3").name == "S3"

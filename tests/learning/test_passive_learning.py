@@ -10,7 +10,7 @@ import pytest
 from detent._types import MISSING
 from detent.automata import Mealy, Moore, tomita
 from detent.errors import InvalidConfig, InvalidInput, NotLearned
-from detent.learning.passive_learning import Hearing, hear
+from detent.learning.passive_learning import PassiveLearningConfig, infer_machine
 from detent.learning.prefix_tree import PrefixTree
 from detent.learning.state_merging import merge_states
 from detent.tasks import OutputTask, Task, task
@@ -40,8 +40,8 @@ def answers(machine, word):
 
 
 def listen(machine, seed=1, settings=None):
-    return hear(
-        OutputTask.of_task(Task.of(machine, name="m")), np.random.default_rng(seed), settings or Hearing()
+    return infer_machine(
+        OutputTask.of_task(Task.of(machine, name="m")), np.random.default_rng(seed), settings or PassiveLearningConfig()
     ).task.machine
 
 
@@ -90,7 +90,7 @@ def test_a_tree_holds_what_was_heard():
     tree.add(np.array([[0, 1], [0, 0]]), np.array([[1, 0], [1, 1]]))
     assert (len(tree), tree.words, tree.output, tree.visits) == (4, 2, [MISSING, 1, 0, 1], [2, 2, 1, 1])
     assert tree.next == [{0: 1}, {1: 2, 0: 3}, {}, {}]
-    with pytest.raises(InvalidInput, match="answered with output 0 and with output 1"):
+    with pytest.raises(InvalidInput, match="the same word has output 0 and output 1"):
         tree.add(np.array([[0, 1]]), np.array([[1, 1]]))
 
 
@@ -98,26 +98,26 @@ def test_merging_is_undone_where_it_fails():
     """'a' flips the output: three nodes in a row fold into two states, and a fourth that contradicts is a third."""
     tree = PrefixTree(1)
     tree.add(np.zeros((1, 6), int), np.array([[1, 0, 1, 0, 1, 0]]))
-    merged = merge_states(tree, most=10, effort=1000)
+    merged = merge_states(tree, max_states=10, max_comparisons=1000)
     assert merged is not None
     assert (merged.tables.tolist(), merged.output.tolist()) == ([[1, 0]], [0, 1])
-    assert merged.wrong(np.zeros((2, 4), int), np.array([[1, 0, 1, 0], [1, 0, 1, 1]])) == 1
+    assert merged.count_wrong(np.zeros((2, 4), int), np.array([[1, 0, 1, 0], [1, 0, 1, 1]])) == 1
     tree = PrefixTree(1)
     tree.add(np.zeros((1, 6), int), np.array([[1, 0, 1, 1, 0, 1]]))
-    again = merge_states(tree, most=10, effort=1000)
+    again = merge_states(tree, max_states=10, max_comparisons=1000)
     assert again is not None
     assert (again.tables.tolist(), again.output.tolist()) == ([[1, 2, 0]], [1, 1, 0])
-    assert merge_states(tree, most=2, effort=1000) is None
-    assert merge_states(tree, most=10, effort=1) is None
+    assert merge_states(tree, max_states=2, max_comparisons=1000) is None
+    assert merge_states(tree, max_states=10, max_comparisons=1) is None
 
 
 def test_what_was_never_heard_is_wrong():
     tree = PrefixTree(2)
     tree.add(np.zeros((1, 4), int), np.zeros((1, 4), int))
-    merged = merge_states(tree, most=4, effort=1000)
+    merged = merge_states(tree, max_states=4, max_comparisons=1000)
     assert merged is not None
     assert merged.tables[1].tolist() == [MISSING]
-    assert merged.wrong(np.array([[0, 1], [0, 0]]), np.zeros((2, 2), int)) == 1
+    assert merged.count_wrong(np.array([[0, 1], [0, 0]]), np.zeros((2, 2), int)) == 1
 
 
 def test_too_little_is_said_so():
@@ -125,9 +125,9 @@ def test_too_little_is_said_so():
     with pytest.raises(
         NotLearned, match=r"not learned: after 8 words of 8 symbols, merging states gave .* on \d+ of 32"
     ):
-        listen(machine, settings=Hearing(words=8, most_words=8, length=8, fresh=32))
+        listen(machine, settings=PassiveLearningConfig(words=8, max_words=8, length=8, test_words=32))
     with pytest.raises(NotLearned, match="more than 3 states"):
-        listen(machine, settings=Hearing(most_words=64, most_states=3))
+        listen(machine, settings=PassiveLearningConfig(max_words=64, max_states=3))
 
 
 def test_outputs_as_labels():

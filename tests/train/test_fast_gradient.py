@@ -19,11 +19,11 @@ from detent.errors import InvalidConfig, UnknownName
 from detent.nn import NFSM, Backbone, MambaMinus
 from detent.nn.losses import MASK_CUTOFF, first_error, mask, mask_length
 from detent.tasks import task as get_task
-from detent.train import Settings, Tracking, fast_gradient
-from tests.train.test_phases import anchored
+from detent.train import EndToEndConfig, EndToEndPhase, fast_gradient
+from tests.train.test_phases import pretrain_phase
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-12}
-SMALL = Settings(batch=24, length=40, masks=3, exploration=0.3)
+SMALL = EndToEndConfig(batch=24, length=40, masks=3, exploration=0.3)
 DROPOUTS = ("encoder.dropout", "layers.0.mlp.dropout", "decoder.dropout")
 
 
@@ -62,13 +62,13 @@ def fresh(name, heads, *, sharp=1.0, seed=0, **options):
 @cache
 def learned(name, heads):
     torch.manual_seed(0)
-    phase = anchored(name, heads)
+    phase = pretrain_phase(name, heads)
     while not phase.done:
         phase.step()
         if phase.steps % phase.check_every == 0:
             phase.check()
-    phase.anchor.release()
-    return phase.task, phase.anchor.model
+    phase.pretrainer.fold_readers()
+    return phase.task, phase.pretrainer.model
 
 
 def trained(name, heads):
@@ -90,12 +90,12 @@ def both(task, model, settings, *, spoil=None, seed=5):
     for name, module in noted.items():
         model.set_submodule(name, module)
     model.zero_grad(set_to_none=True)
-    step = fast_gradient.Step(model, tokens, labels, settings, chosen, settings.masks)
-    walk = step.walk(seed if settings.noise else None, mask_length(settings.mask_rate))
-    loss = step.backward(walk, settings.exploration if settings.noise else 0.0)
-    quickly = loss, walk.first, gradients(model)
+    step = fast_gradient.FastStep(model, tokens, labels, settings, chosen, settings.masks)
+    rollout = step.rollout(seed if settings.noise else None, mask_length(settings.mask_rate))
+    loss = step.backward(rollout, settings.exploration if settings.noise else 0.0)
+    quickly = loss, rollout.first, gradients(model)
 
-    rows = (tokens * settings.masks + chosen, walk.row.clamp(min=0), walk.row.clamp(min=0))
+    rows = (tokens * settings.masks + chosen, rollout.row.clamp(min=0), rollout.row.clamp(min=0))
     for (name, module), row in zip(noted.items(), rows, strict=True):
         model.set_submodule(name, Given(torch.cat(module.kept)[row]))
     if spoil is not None:
@@ -105,7 +105,7 @@ def both(task, model, settings, *, spoil=None, seed=5):
     loss, first = fast_gradient.autograd_gradient(
         model, tokens, labels, settings, seed=seed, exploration=settings.exploration
     )
-    return quickly, (loss, first, gradients(model)), walk
+    return quickly, (loss, first, gradients(model)), rollout
 
 
 def assert_same(quickly, plainly):
@@ -123,9 +123,9 @@ def assert_same(quickly, plainly):
 )
 def test_the_gradient_is_that_of_the_plain_path_at_the_start(name, heads, noise):
 
-    quickly, plainly, walk = both(*fresh(name, heads, sharp=8.0), replace(SMALL, noise=noise))
+    quickly, plainly, rollout = both(*fresh(name, heads, sharp=8.0), replace(SMALL, noise=noise))
     assert_same(quickly, plainly)
-    assert int(walk.kept.sum()) < walk.row.numel(), "this was to show words that are not followed to their end"
+    assert int(rollout.kept.sum()) < rollout.row.numel(), "this was to show words that are not followed to their end"
 
 
 @pytest.mark.parametrize("noise", [True, False], ids=["noise", "no noise"])
@@ -133,11 +133,11 @@ def test_the_gradient_is_that_of_the_plain_path_at_the_start(name, heads, noise)
 def test_the_gradient_is_that_of_the_plain_path_on_a_trained_model(name, heads, noise):
 
     task, model = trained(name, heads)
-    quickly, plainly, walk = both(task, model, replace(SMALL, noise=noise))
+    quickly, plainly, rollout = both(task, model, replace(SMALL, noise=noise))
     assert_same(quickly, plainly)
     if not noise:
         assert (quickly[1] == SMALL.length).all()
-        assert len(walk.row.unique()) < walk.row.numel() / 3, "few rows for many positions"
+        assert len(rollout.row.unique()) < rollout.row.numel() / 3, "few rows for many positions"
 
 
 def test_a_dictionary_of_logits_has_the_same_gradient():
@@ -201,16 +201,18 @@ def test_a_check_on_shared_rows_is_a_check_of_every_position():
 def test_the_path_is_chosen_in_sight():
     task, model = fresh("S3", (3, 2))
     generator = np.random.default_rng(0)
-    assert Tracking(model, task, Settings(), generator).path == "quick"
-    assert Tracking(model, task, Settings(path="plain"), generator).path == "plain"
+    assert EndToEndPhase(model, task, EndToEndConfig(), generator).gradient == "fast"
+    assert EndToEndPhase(model, task, EndToEndConfig(gradient="autograd"), generator).gradient == "autograd"
     two = Backbone(2, 6, [NFSM(32, (3,)), NFSM(32, (3,))], width=32)
     other = Backbone(2, 6, [MambaMinus(32, 32)], width=32)
     wide = Backbone(2, 6, [NFSM(32, (3, 2))], width=32, kernel_size=2)
     for model in (two, other, wide):
-        assert Tracking(model, task, Settings(), generator).path == "plain"
-        with pytest.raises(InvalidConfig, match="path 'quick' trains one NFSM layer without a convolution on the CPU"):
-            Tracking(model, task, Settings(path="quick"), generator)
-    with pytest.raises(UnknownName, match="unknown path 'quik'"):
-        Settings(path="quik")
+        assert EndToEndPhase(model, task, EndToEndConfig(), generator).gradient == "autograd"
+        with pytest.raises(
+            InvalidConfig, match="gradient 'fast' trains one NFSM layer without a convolution on the CPU"
+        ):
+            EndToEndPhase(model, task, EndToEndConfig(gradient="fast"), generator)
+    with pytest.raises(UnknownName, match="unknown gradient 'fasst'"):
+        EndToEndConfig(gradient="fasst")
     with pytest.raises(InvalidConfig, match="masks must be at least 1; got 0"):
-        Settings(masks=0)
+        EndToEndConfig(masks=0)

@@ -13,8 +13,8 @@ from detent.certify.check import check
 from detent.cli._app import run as command
 from detent.errors import InvalidConfig, UnknownName
 from detent.tasks import Task, task
-from detent.train import Plan, train
-from tests.train.test_hearing import answers, coloured, random_moore
+from detent.train import EndToEndConfig, TrainConfig, train
+from tests.learning.test_passive_learning import answers, coloured, random_moore
 
 MACHINES = {
     "Tomita3": task("Tomita3").machine,
@@ -44,9 +44,9 @@ def test_the_verb(tmp_path, monkeypatch, capsys):
     write_machine(random_moore(7, 2, 4), tmp_path / "mine.json")
     assert command(["train", "mine.json", "--supervise", "outputs", "--json"]) == 0
     row = json.loads(capsys.readouterr().out)
-    assert row["folder"] == "runs/mine-42-default-outputs"
+    assert row["folder"] == "runs/mine-42-induce-outputs"
     assert command(["certify", row["folder"]]) == 0
-    assert "mine from outputs, default, seed 42: compared with a target of" in capsys.readouterr().out
+    assert "mine from outputs, induce, seed 42: compared with a target of" in capsys.readouterr().out
     assert command(["certify", f"{row['folder']}/machine.json", "--against", "mine.json", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["labels"] == "outputs"
     assert command(["train", "mine.json", "--supervise", "outputs", "--json"]) == 0
@@ -56,7 +56,7 @@ def test_the_verb(tmp_path, monkeypatch, capsys):
 def test_the_verb_says_when_nothing_was_learned(tmp_path, monkeypatch, capsys):
     from detent.learning import passive_learning as hearing
 
-    monkeypatch.setattr(hearing, "merge_states", lambda tree, *, most, effort: None)
+    monkeypatch.setattr(hearing, "merge_states", lambda tree, *, max_states, max_comparisons: None)
     monkeypatch.chdir(tmp_path)
     assert command(["train", "Tomita4", "--supervise", "outputs"]) == 1
     out, err = capsys.readouterr()
@@ -67,20 +67,18 @@ def test_the_verb_says_when_nothing_was_learned(tmp_path, monkeypatch, capsys):
 
 
 def test_plans_that_ask_for_too_much():
-    with pytest.raises(InvalidConfig, match="the arm 'anchored' is given states"):
-        Plan(task="Tomita4", supervise="outputs", arm="anchored")
+    with pytest.raises(InvalidConfig, match="the recipe 'distill' is given states"):
+        TrainConfig(task="Tomita4", supervise="outputs", recipe="distill")
     with pytest.raises(UnknownName, match=r"unknown supervision 'output'\. Did you mean 'outputs'"):
-        Plan(task="Tomita4", supervise="output")
+        TrainConfig(task="Tomita4", supervise="output")
     with pytest.raises(InvalidConfig, match="told by its states and answers"):
         train("TSO3", supervise="outputs")
-    with pytest.raises(InvalidConfig, match=r"found in the outputs of Tomita4, fit into heads \(2,\)"):
+    with pytest.raises(InvalidConfig, match=r"inferred from the outputs of Tomita4 fit into heads \(2,\)"):
         train("Tomita4", supervise="outputs", heads=(2,))
 
 
 def test_the_papers_arm_hears_outputs_too():
-    from detent.train import Settings
-
-    short = Settings(batch=8, length=8, steps=4, check_every=2, check_words=8)
-    run = train("Tomita4", supervise="outputs", arm="paper", tracking=short, restarts=0, width=16)
+    short = EndToEndConfig(batch=8, length=8, steps=4, check_every=2, check_words=8)
+    run = train("Tomita4", supervise="outputs", recipe="paper", end_to_end=short, restarts=0, width=16)
     assert run.model.labels == 2
     assert run.verdict.target.label_kind == "outputs"

@@ -1,0 +1,91 @@
+"""Run a configuration: attempts with seeds of their own, each a sequence of phases, until the machine is right.
+
+`PROCEDURES` says which function trains a model for which recipe; for a cell without tables it is always `end_to_end`.
+A procedure takes (config, task, trainer), builds a model, runs phases and returns the model. A new recipe adds its
+configuration to `recipes.py` and its procedure here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from detent.automata import factor
+from detent.errors import BudgetExceeded, unknown
+from detent.nn import Backbone
+from detent.records import Row
+from detent.tasks import Task
+from detent.train.build import build_model
+from detent.train.config import TrainConfig
+from detent.train.induce import distill, induce
+from detent.train.phases import EndToEndPhase
+from detent.train.run import Run
+from detent.train.trainer import Trainer, one_thread
+from detent.train.verify import extract_and_certify, margins_exceed_rounding
+
+Procedure = Callable[[TrainConfig, Task, Trainer], Backbone]
+
+
+def fit(config: TrainConfig, task: Task, trainer: Trainer) -> Run:
+    """Train a model, starting anew with another seed while restarts are left and its machine is wrong.
+
+    The run ends when the extracted machine is the target and its margins exceed the rounding of float32. A cell without
+    tables has one attempt.
+    """
+    checkpointer, procedure = trainer.checkpointer, procedure_for(config)
+    while True:
+        attempt = config.with_attempt_seed(checkpointer.attempt)
+        with one_thread(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(attempt.seed)
+            model = procedure(attempt, task, trainer)
+        result = None
+        if config.cell == "nfsm" and not trainer.paused:
+            result = extract_and_certify(model, task)
+        right = result is None or (bool(result[1]) and margins_exceed_rounding(model, result[0]))
+        if right or checkpointer.attempt >= config.restarts:
+            break
+        checkpointer.next_attempt()
+    return Run(
+        config=config, task=task, model=model.eval(), steps=trainer.steps, restarts=checkpointer.attempt,
+        seconds=checkpointer.seconds, history=trainer.history, finished=not trainer.paused,
+        resumed_at=checkpointer.resumed_at, result=result,
+    )  # fmt: skip
+
+
+def end_to_end(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
+    """One phase on words and labels; an NFSM stops when it is certified, others keep the weights of the best check."""
+    words, weights = np.random.default_rng(config.seed), torch.Generator().manual_seed(config.seed)
+    nfsm = config.cell == "nfsm"
+    heads = None
+    if nfsm:
+        heads = task.layers or (config.heads or factor(task.machine, seed=config.seed).sizes,)
+    model = build_model(config, task, heads=heads, generator=weights)
+
+    def certified(row: Row) -> bool:
+        if config.stop != "certified" or row["accuracy"] < 1.0:
+            return False
+        try:
+            extracted, verdict = extract_and_certify(model, task)
+        except BudgetExceeded:  # a network that is right on the check may still reach configurations without end
+            return False
+        return bool(verdict) and margins_exceed_rounding(model, extracted)
+
+    phase = EndToEndPhase(model, task, config.end_to_end, words)
+    best = trainer.best_weights(model, by=("accuracy", "first_error") if nfsm else ("accuracy",))
+    trainer.run_phase(phase, stop=certified if nfsm else None, best=best)
+    return model
+
+
+PROCEDURES: dict[str, Procedure] = {"induce": induce, "distill": distill, "paper": end_to_end}
+"""Of the NFSM, by recipe."""
+
+
+def procedure_for(config: TrainConfig) -> Procedure:
+    """The function that trains a model by this configuration."""
+    if config.cell != "nfsm":
+        return end_to_end
+    if config.recipe not in PROCEDURES:
+        raise unknown("recipe", config.recipe, PROCEDURES)
+    return PROCEDURES[config.recipe]

@@ -1,0 +1,184 @@
+"""Which register goes into which layer, and the targets that stories give: counted, completed where none is seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from detent._types import MISSING
+from detent.errors import InvalidConfig, InvalidInput
+from detent.tasks import task as get_task
+from detent.tasks.free_order_stories import free_order_grammar
+from detent.tasks.grammar import random_prefixes
+from detent.train.stack_supervision import (
+    assign_registers,
+    collect_targets,
+    complete,
+    is_function_of,
+    sample_stories,
+    transition_rule,
+    unique_rows,
+)
+
+
+def test_is_function_of() -> None:
+    keys = np.array([[0, 1], [0, 2], [0, 1]])
+    assert is_function_of(keys, np.array([5, 6, 5]))
+    assert not is_function_of(keys, np.array([5, 6, 7]))
+
+
+def test_moves_that_no_story_shows() -> None:
+    table = np.array([[1, 1, 0], [2, 2, 2], [0, 2, 1], [0, 1, 1]])
+    seen = np.array([[True, True, False], [False, False, False], [True, True, True], [False, True, False]])
+    assert complete(table, seen).tolist() == [
+        [1, 1, 2],  # one of those seen stays where it is: nothing else moves
+        [0, 1, 2],  # nothing seen, nothing moved
+        [0, 2, 1],
+        [0, 1, 2],
+    ]
+    away = np.array([[1, 0, 0], [2, 2, 0]])
+    assert complete(away, np.array([[True, False, False], [True, True, False]])).tolist() == [[1, 1, 1], [2, 2, 2]]
+
+
+def test_a_rule_has_what_was_counted() -> None:
+    """Two values; symbol 0 swaps them below 1 and leaves them alone below 0, symbol 1 was seen once."""
+    below, symbols, before, after = np.array([[1, 0, 0, 1], [1, 0, 1, 0], [0, 0, 0, 0], [0, 1, 1, 0]]).T
+    found = transition_rule(below, symbols, before, after, 2, 2)
+    assert found.tolist() == [[[0, 1], [0, 0]], [[1, 0], [0, 1]]]
+
+
+def test_different_rows() -> None:
+    rows = np.array([[3, -1], [0, 2], [3, -1], [0, 3]], np.int16)
+    assert sorted(unique_rows(rows).tolist()) == [[0, 2], [0, 3], [3, -1]]
+
+
+def staged(name: str, batches: int = 4):
+    task = get_task(name)
+    return task, assign_registers(task, list(islice(sample_stories(task, np.random.default_rng(3)), batches)))
+
+
+@pytest.mark.parametrize("people", [2, 3, 4, 5])
+def test_the_first_name_comes_first_and_the_holders_follow(people: int) -> None:
+    task, layout = staged(f"TSO{people}")
+    below, above = layout.layers
+    assert below[:3] == (("now", 0), ("late", 0), ("query", 0))
+    assert len(below) == people + 1
+    assert above == tuple(("now", 1 + item) for item in range(people))
+    assert layout.heads == task.layers
+    assert layout.starts == ((0,) * (people + 1), (0,) * people)
+
+
+def test_heads_along_a_story() -> None:
+    """By hand: alice has the key . . bob has the ring ... who has the key ?"""
+    task, layout = staged("TSO2")
+    text = "alice has the key . . bob has the ring . alice swaps with bob . who has the key ?"
+    word = np.array([[task.machine.symbols.index(token) for token in text.split()]])
+    states = task.machine.trajectory(word)
+    values = layout.parts[np.concatenate([[[0]], states], axis=1)]
+    assert np.array_equal(values, layout.values(word))
+    lower, upper = layout.heads_along(word, values)
+    names = "-aaa---bbb--aaa-------"
+    now = ["-ab".index(letter) for letter in names]
+    assert lower[0, :, 0].tolist() == now
+    assert lower[0, :, 1].tolist() == [0, *now[:-1]]  # one symbol late
+    assert lower[0, :, 2].tolist() == [0] * 21 + [2]  # asked for the second item, at the question mark alone
+    assert upper[0, :, 0].tolist() == [0] * 10 + [2] * 5 + [1] * 7  # the ring: bob's, then alice's
+    assert upper[0, :, 1].tolist() == [0] * 4 + [1] * 11 + [2] * 7
+
+
+def test_what_two_layers_cannot_carry_is_said() -> None:
+    task = get_task("TSO3")
+    batches = list(islice(sample_stories(task, np.random.default_rng(3)), 4))
+    scrambled = replace(task.registers[1], of_state=np.random.default_rng(0).integers(0, 4, task.machine.n_states))
+    odd = replace(task, registers=(task.registers[0], scrambled, *task.registers[2:]))
+    with pytest.raises(InvalidInput, match="the holder of the ring depends on more than the symbol"):
+        assign_registers(odd, batches)
+    with pytest.raises(InvalidConfig, match="TSO3 takes 3 registers in a layer of 2 heads"):
+        assign_registers(replace(task, layers=((4, 4, 4, 4), (4, 4))), batches)
+    with pytest.raises(InvalidConfig, match="S3 names no registers"):
+        assign_registers(get_task("S3"), [])
+
+
+def targets_of(people: int, seed: int = 1):
+    task = get_task(f"TSO{people}")
+    told = sample_stories(task, np.random.default_rng(seed), batch=128)
+    layout = assign_registers(task, list(islice(told, 4)))
+    return task, layout, collect_targets(told, layout)
+
+
+def pairs_of(grammar) -> int:
+    """Different pairs of neighbours in words of a grammar, and first symbols; by walking it."""
+    refused = grammar.outputs.index("refused")
+    follows = {(None, a) for a in range(grammar.n_symbols) if grammar.readout[grammar.tables[a, 0]] != refused}
+    for place in range(grammar.n_states):
+        for a in range(grammar.n_symbols):
+            then = grammar.tables[a, place]
+            if grammar.readout[place] == refused or grammar.readout[then] == refused:
+                continue
+            for b in range(grammar.n_symbols):
+                if grammar.readout[grammar.tables[b, then]] != refused:
+                    follows.add((a, b))
+    return len(follows)
+
+
+@pytest.mark.parametrize("people", [2, 3])
+def test_nothing_of_the_grammar_is_missed(people: int) -> None:
+    task, _, found = targets_of(people)
+    assert len(found.windows[0]) == pairs_of(task.grammar)
+    # every state but the start, which is never said; an answer for every item and every way to hold all
+    states = np.stack([register.of_state for register in task.registers], axis=1)
+    assert {tuple(row) for row in found.parts.tolist()} == {tuple(row) for row in states[1:].tolist()}
+    assert (found.answers != MISSING).sum() == {2: 2 * 2, 3: 3 * 6}[people]
+
+
+def test_rows_say_what_stories_say() -> None:
+    """Follow fresh stories through the lessons alone."""
+    task, layout, found = targets_of(3)
+    batch = next(sample_stories(task, np.random.default_rng(99), batch=20))
+    window_of = {tuple(row): i for i, row in enumerate(found.windows[0].tolist())}
+    pair_of = {tuple(row): i for i, row in enumerate(found.windows[1].tolist())}
+    input_of = {tuple(row): i for i, row in enumerate(found.inputs.tolist())}
+    read_of = {tuple(row): i for i, row in enumerate(found.reads.tolist())}
+    for word, states in zip(batch.inputs.tolist(), batch.states.tolist(), strict=True):
+        lower, upper = (list(start) for start in layout.starts)
+        symbol, last = MISSING, MISSING
+        for token, state in zip(word, states, strict=True):
+            window = window_of[symbol, token]
+            lower = [int(head.table[window, k]) for head, k in zip(found.moves[0], lower, strict=True)]
+            now = input_of[(token, *lower)]
+            pair = pair_of[last, now]
+            assert all(head.seen[pair, k] for head, k in zip(found.moves[1], upper, strict=True))
+            upper = [int(head.table[pair, k]) for head, k in zip(found.moves[1], upper, strict=True)]
+            assert np.array_equal(found.parts[read_of[(now, *upper)]], layout.parts[state])
+            symbol, last = token, now
+
+
+def test_words_without_labels_follow_the_rules() -> None:
+    """A telling that no story is: two swaps before everything is given, a question on the way."""
+    task, layout, _ = targets_of(3)
+    text = "bob has the coin . bob swaps with alice . who has the coin ? charlie has the ring ."
+    words = np.array([[task.machine.symbols.index(token) for token in text.split()]])
+    values = layout.values(words)
+    assert values[0, -1].tolist() == [0, 3, 0, 1]  # idle; the ring charlie's, the key nobody's, the coin alice's
+    assert values[0, 6].tolist() == [2, 0, 0, 2]
+    answers = layout.answers(words, values)
+    assert answers[0].tolist() == [MISSING] * 14 + [0] + [MISSING] * 5
+
+
+def test_further_words_add_rows() -> None:
+    task = get_task("TSO2")
+    told = sample_stories(task, np.random.default_rng(1), batch=64)
+    layout = assign_registers(task, list(islice(told, 4)))
+    alone = collect_targets(told, layout)
+    more = collect_targets(
+        told, layout, iter([random_prefixes(free_order_grammar(2), 64, 60, np.random.default_rng(0))])
+    )
+    assert len(more.windows[0]) > len(alone.windows[0])
+    assert (more.answers != MISSING).sum() > (alone.answers != MISSING).sum()
+    rows = {(*read, *parts) for read, parts in zip(alone.reads[:, 1:].tolist(), alone.parts.tolist(), strict=True)}
+    assert rows <= {
+        (*read, *parts) for read, parts in zip(more.reads[:, 1:].tolist(), more.parts.tolist(), strict=True)
+    }

@@ -15,5 +15,10 @@ if TYPE_CHECKING:
     from detent.nn.mlp import GatedMLP as GatedMLP
     from detent.nn.nfsm import NFSM as NFSM
     from detent.nn.pdssm import PDSSM as PDSSM
+    from detent.nn.pruning import prune as prune
+    from detent.nn.pruning import prune_indices as prune_indices
+    from detent.nn.pruning import remove_heads as remove_heads
+    from detent.nn.rnn import GRU as GRU
+    from detent.nn.rnn import LSTM as LSTM
 
 __all__ = lazy(__name__)

@@ -9,7 +9,7 @@ heads are concatenated and projected back to the width.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -144,25 +144,41 @@ class NFSM(Pretrained, nn.Module):
         - `carry_gradient`: return the state as one-hot rows (B S) that carry the gradient to the next call,
           which takes them as `state`.
         """
-        rows, index = check_call(self.config.width, x, lengths, cu_seqlens, resets)
-        batch = len(cu_seqlens) - 1 if cu_seqlens is not None else (rows if index is None else index).shape[0]
-        sampled = self.training and self.config.noise
-        with torch.autocast(rows.device.type, enabled=False):  # an arg max of half-precision logits is full of ties
-            start, carry = self._start(state, batch)
-            call = NfsmCall(
-                self.logit_input(rows), self._cast(self.weight), self._cast(self.bias), *self._readout_params(), carry,
-                row_index=index, start=start, lengths=lengths, cu_seqlens=cu_seqlens, resets=resets,
-                seed=self._seed(seed) if sampled else None, heads=self.heads,
-                initial_state=self.config.initial_state, temperature=self.config.temperature,
-                chunk=self.config.chunk, backend=self.backend,
+        call = self._call(x, state, lengths, cu_seqlens, resets, seed, self._readout_params)
+        if call.seed is not None or (torch.is_grad_enabled() and call.requires_grad):
+            y, finals = forward_sampled(call)
+            final = finals if carry_gradient else indices_of(finals, self.heads)
+        else:
+            y, final = forward_eval(call)
+            final = one_hot(final, self.heads, y.dtype) if carry_gradient else final
+        return y.to((x[0] if isinstance(x, tuple) else x).dtype), final
+
+    def one_hot_states(
+        self, x: Rows, state: Tensor | None = None, *, lengths: Tensor | None = None,
+        cu_seqlens: Tensor | None = None, resets: Tensor | None = None, seed: int | Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        """... S: the index of every head after every step as one-hot rows, with the gradient of the tables.
+
+        For losses on the heads themselves, such as a probe that predicts the label from one head. Arguments as in
+        `forward`; `one_hot_states(x) @ vectors + out_proj.bias` is its output, for the projected value vectors.
+        """
+        return forward_sampled(self._call(x, state, lengths, cu_seqlens, resets, seed, self._one_hot_params))[0]
+
+    @torch.no_grad()
+    def states(
+        self, x: Rows, state: Tensor | None = None, *, lengths: Tensor | None = None,
+        cu_seqlens: Tensor | None = None, resets: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        """... r integers: the index of every head after every step, in evaluation."""
+        mode = self.training
+        try:
+            one_hot_rows = self.eval().one_hot_states(
+                x, state, lengths=lengths, cu_seqlens=cu_seqlens, resets=resets
             )  # fmt: skip
-            if sampled or (torch.is_grad_enabled() and call.requires_grad):
-                y, finals = forward_sampled(call)
-                final = finals if carry_gradient else indices_of(finals, self.heads)
-            else:
-                y, final = forward_eval(call)
-                final = one_hot(final, self.heads, y.dtype) if carry_gradient else final
-        return y.to(rows.dtype), final
+        finally:
+            self.train(mode)
+        flat = one_hot_rows.flatten(0, -2)
+        return indices_of(flat, self.heads).view(*one_hot_rows.shape[:-1], len(self.heads))
 
     def step(self, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """One step of streaming, B m -> (B m, B r): only the columns the states are in are computed."""
@@ -219,12 +235,35 @@ class NFSM(Pretrained, nn.Module):
         flat = rows.reshape(rows.shape[:-1].numel(), rows.shape[-1])
         return blas_logits(flat, weight, bias).view(*rows.shape[:-1], len(bias))
 
+    def _call(
+        self, x: Rows, state: Tensor | None, lengths: Tensor | None, cu_seqlens: Tensor | None, resets: Tensor | None,
+        seed: int | Tensor | None, readout_params: Callable[[], tuple[Tensor, Tensor, Tensor]],
+    ) -> NfsmCall:  # fmt: skip
+        """The arguments of a pass over these inputs."""
+        rows, index = check_call(self.config.width, x, lengths, cu_seqlens, resets)
+        batch = len(cu_seqlens) - 1 if cu_seqlens is not None else (rows if index is None else index).shape[0]
+        with torch.autocast(rows.device.type, enabled=False):  # an arg max of half-precision logits is full of ties
+            start, carry = self._start(state, batch)
+            return NfsmCall(
+                self.logit_input(rows), self._cast(self.weight), self._cast(self.bias), *readout_params(), carry,
+                row_index=index, start=start, lengths=lengths, cu_seqlens=cu_seqlens, resets=resets,
+                seed=self._seed(seed) if self.training and self.config.noise else None, heads=self.heads,
+                initial_state=self.config.initial_state, temperature=self.config.temperature,
+                chunk=self.config.chunk, backend=self.backend,
+            )  # fmt: skip
+
     def _logit_source(self, rows: Tensor) -> LogitSource:
         return LogitSource(self.logit_input(rows).contiguous(), self._cast(self.weight), self._cast(self.bias))
 
     def _readout_params(self) -> tuple[Tensor, Tensor, Tensor]:
         """The value vectors, and the weight and bias of the output projection."""
         return self._cast(self.values), self._cast(self.out_proj.weight), self._cast(self.out_proj.bias)
+
+    def _one_hot_params(self) -> tuple[Tensor, Tensor, Tensor]:
+        """A read-out whose output is the one-hot index of every head."""
+        blocks = [torch.eye(d, max(self.heads)).to(self.bias) for d in self.heads]
+        offset = self.bias.new_zeros(sum(self.heads))
+        return self._cast(torch.cat(blocks)), self._cast(torch.block_diag(*blocks)), self._cast(offset)
 
     def _start(self, state: Tensor | None, batch: int) -> tuple[Tensor, Tensor | None]:
         """(start indices: B r, one-hot rows that carry a gradient: B S, or None)."""

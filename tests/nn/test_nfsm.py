@@ -11,6 +11,7 @@ from detent import native
 from detent.errors import BackendUnavailable, BrokenFile, InvalidConfig, InvalidInput
 from detent.nn import NFSM
 from detent.ops import interface as backends
+from detent.ops.tables import one_hot
 from tests.conftest import backends_under_test
 
 HEADS = (7, 3, 2)
@@ -416,3 +417,24 @@ def test_copies_are_independent(generator):
         twin.bias.add_(torch.randn(twin.bias.shape, generator=generator))
     assert not torch.equal(layer(x)[0], twin(x)[0])
     assert "heads=(7, 3, 2)" in repr(layer)
+
+
+def test_one_hot_states_are_the_states_and_carry_the_gradient_of_the_pass() -> None:
+    layer = NFSM(6, (4, 3), generator=torch.Generator().manual_seed(0), noise=False).double()
+    x = torch.randn(2, 20, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    states = layer.one_hot_states(x)
+    assert torch.equal(states.detach(), one_hot(layer.states(x).flatten(0, 1), layer.heads, x.dtype).view(2, 20, 7))
+    assert torch.equal(layer.states(x)[:, -1], layer(x)[1])
+    parts = zip(layer.values.split([4, 3]), layer.out_proj.weight.split(layer.value_width, dim=1), strict=True)
+    y = states @ torch.cat([values @ weight.T for values, weight in parts]) + layer.out_proj.bias
+    torch.testing.assert_close(y, layer(x)[0], rtol=0, atol=1e-12)  # sums over heads in another order
+    gradients = torch.autograd.grad(y.square().sum(), list(layer.parameters()))
+    expected = torch.autograd.grad(layer(x)[0].square().sum(), list(layer.parameters()))
+    for ours, theirs in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-9)  # sums of 40 rows of size up to 10
+
+
+def test_states_leave_the_layer_in_its_mode() -> None:
+    layer = NFSM(6, (4, 3)).train()
+    layer.states(torch.randn(1, 3, 6))
+    assert layer.training

@@ -127,15 +127,18 @@ def page() -> Iterator[Page]:
         yield opened
 
 
+SCHEMES = {"light": "default", "dark": "slate"}
 VIEWS = pytest.mark.parametrize(
     ("width", "scheme"), [(1280, "light"), (390, "dark")], ids=["desktop, light", "phone, dark"]
 )
 
 
-def check_in_browser(page: Page, address: str, width: int) -> None:
-    """No console messages, images shown and described, enough contrast, nothing wider than the screen."""
+def check_in_browser(page: Page, address: str, width: int, scheme: str) -> None:
+    """No console messages, the scheme of the system, images shown and described, enough contrast, nothing too wide."""
+    page.look(width=width, scheme=scheme)
     page.complaints.clear()
     page.open(address)
+    assert page.ask("document.body.getAttribute('data-md-color-scheme')") == SCHEMES[scheme], address
     assert page.complaints == [], address
     assert [picture for picture in page.ask(PICTURES) if not (picture["shown"] and picture["alt"])] == [], address
     assert [text for text in unreadable(page) if text["text"] != HIDDEN] == [], address
@@ -146,19 +149,17 @@ def check_in_browser(page: Page, address: str, width: int) -> None:
 @VIEWS
 @pytest.mark.parametrize("path", ["index.html", "results.html", "api/nn.html"])
 def test_a_page_in_a_browser(page: Page, address: str, path: str, width: int, scheme: str) -> None:
-    page.look(width=width, scheme=scheme)
-    check_in_browser(page, f"{address}/{path}", width)
+    check_in_browser(page, f"{address}/{path}", width, scheme)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(program() is None, reason=MISSING)
 @VIEWS
 def test_every_page_in_a_browser(page: Page, site: Path, address: str, width: int, scheme: str) -> None:
-    page.look(width=width, scheme=scheme)
     pages = [path.relative_to(site) for path in sorted(site.rglob("*.html")) if path.name != "404.html"]
     assert len(pages) > 40
     for path in pages:
-        check_in_browser(page, f"{address}/{path}", width)
+        check_in_browser(page, f"{address}/{path}", width, scheme)
 
 
 SEARCH = """new Promise(resolve => {

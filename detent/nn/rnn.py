@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from detent.nn.init import fan_in_
-from detent.nn.recurrent import Recurrent, Streams, at_least, resolve
+from detent.nn.recurrent import Recurrent, Streams, at_least, resolve_affine
 
 
 class _TorchRNN(Recurrent):
@@ -42,7 +42,7 @@ class _TorchRNN(Recurrent):
     ) -> None:  # fmt: skip
         super().__init__()
         self.config = self.Config(width=width, hidden=hidden, chunk=chunk)
-        self.backend = resolve(backend)
+        self.backend = resolve_affine(backend)
         self.hidden = width if hidden is None else hidden
         self.rnn = self.kind(width, self.hidden, batch_first=True)
         self.out_proj = nn.Linear(self.hidden, width)

@@ -65,8 +65,8 @@ def run(
     finally:
         if text is not None:
             os.close(source)
-    if filter.reader.skipped:
-        print(f"detent: note: {filter.reader.skipped} unknown symbols were skipped.", file=sys.stderr)
+    if filter.tokenizer.skipped:
+        print(f"detent: note: {filter.tokenizer.skipped} unknown symbols were skipped.", file=sys.stderr)
 
 
 def _open(text: Path) -> int:
@@ -84,9 +84,9 @@ def _pump(source: int, filter: Filter) -> None:
         reading = bool(chunk)
         out.write(filter.feed(chunk) if reading else filter.finish())
         try:
-            filter.reader.refuse_unknown()
+            filter.tokenizer.refuse_unknown()
         except InvalidWord:
-            out.write(filter.break_off())
+            out.write(filter.abort())
             raise
         finally:
             out.flush()

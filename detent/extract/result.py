@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from detent.runtime import Machine, Stream
     from detent.runtime.alphabet import Word
-    from detent.runtime.batches import Words
+    from detent.runtime.interpreter import Words
 
 START, REFUSED = "start", "refused"
 

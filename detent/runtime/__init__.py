@@ -1,4 +1,7 @@
-"""The machine without the network: file format, fast interpreter, stream, emitters. No torch."""
+"""The machine without the network: load it, run it, stream it, export it. NumPy and compiled code, no torch.
+
+`runtime.load("machine.json").outputs(["a", "b"])` gives the names of the outputs.
+"""
 
 from typing import TYPE_CHECKING
 

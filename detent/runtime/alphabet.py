@@ -1,8 +1,8 @@
-"""From words as people have them to symbol numbers: arrays, lists of names or numbers, strings, bytes.
+"""Encode words as symbol numbers: arrays, lists of names or numbers, strings, bytes.
 
 A string or bytes (UTF-8) is read letter by letter when every symbol is one letter, and split at white space otherwise;
-a symbol of several words, such as (0 1), is then the longest that fits.
-Plain text in which every letter is a byte is not copied: the interpreter looks the bytes up as it goes.
+of symbols of several words, such as (0 1), the longest that fits is taken. ASCII text of one-letter symbols is not
+copied: the interpreter maps its bytes as it runs.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from detent.errors import InvalidWord
 
 Word = Sequence[int] | Sequence[str] | str | bytes | bytearray | memoryview | Ints
 NO_LETTER = 255
-"""What a byte stands for that is no symbol; plain text has at most 128 letters."""
+"""The number of a byte that is not a symbol; ASCII has at most 128 letters."""
 
 
 @dataclass(frozen=True, eq=False)
-class Letters:
-    """A word in numbers; with `letter_of`, the bytes of a text and the number that each of them stands for."""
+class EncodedWord:
+    """A word as numbers; with `letter_of`, as the bytes of a text and the number of each byte."""
 
     numbers: Ints
     letter_of: Ints | None = None
@@ -49,7 +49,7 @@ class Alphabet:
 
     @cached_property
     def by_letter(self) -> bool:
-        """Whether every symbol is one letter, so that a text needs no blanks."""
+        """Whether every symbol is one letter, so that text needs no blanks."""
         return all(len(name) == 1 for name in self.symbols)
 
     @cached_property
@@ -73,27 +73,27 @@ class Alphabet:
         order = np.argsort(points)
         return points[order], order
 
-    def encode(self, word: Word) -> Letters:
-        """The word in numbers. What is not a name is found out here; numbers are checked when they are run."""
+    def encode(self, word: Word) -> EncodedWord:
+        """The word as numbers. Unknown names are refused here, numbers out of range when they are run."""
         if isinstance(word, np.ndarray):
-            return Letters(_native(word))
+            return EncodedWord(_native(word))
         if isinstance(word, bytes | bytearray | memoryview):
             return self._encode_bytes(bytes(word) if isinstance(word, memoryview) else word)
         if isinstance(word, str):
             if not self.by_letter:
-                return Letters(self._by_name(self.cut(word.split())))
+                return EncodedWord(self._by_name(self.cut(word.split())))
             if self.letter_of is not None and word.isascii():
-                return Letters(np.frombuffer(word.encode(), np.uint8), self.letter_of)
-            return Letters(self._by_point(word))
+                return EncodedWord(np.frombuffer(word.encode(), np.uint8), self.letter_of)
+            return EncodedWord(self._by_point(word))
         if any(isinstance(symbol, str) for symbol in word):
-            return Letters(self._by_name(word))  # type: ignore[arg-type]
+            return EncodedWord(self._by_name(word))  # type: ignore[arg-type]
         if any(isinstance(symbol, bool | np.bool_) for symbol in word):
             raise InvalidWord("a word holds symbol names or integers; got true or false.")
-        return Letters(_native(np.asarray(word)))
+        return EncodedWord(_native(np.asarray(word)))
 
-    def _encode_bytes(self, text: bytes | bytearray) -> Letters:
+    def _encode_bytes(self, text: bytes | bytearray) -> EncodedWord:
         if self.letter_of is not None:
-            return Letters(np.frombuffer(text, np.uint8), self.letter_of)
+            return EncodedWord(np.frombuffer(text, np.uint8), self.letter_of)
         try:
             return self.encode(text.decode())
         except UnicodeDecodeError as error:
@@ -102,7 +102,7 @@ class Alphabet:
             ) from None
 
     def cut(self, words: list[str]) -> list[str]:
-        """The words as symbols: the longest symbol first; a word that begins none stays alone."""
+        """The words as symbols, the longest match first; an unknown word stays alone."""
         if self.most_words == 1:
             return words
         symbols, at = [], 0
@@ -131,7 +131,7 @@ class Alphabet:
             raise self.unknown(text[int(wrong[0])], int(wrong[0]))
         return order[at]
 
-    def unknown_at(self, word: Letters, place: int) -> InvalidWord:
+    def unknown_at(self, word: EncodedWord, place: int) -> InvalidWord:
         """The error for the symbol at a place of a word."""
         if word.letter_of is None:
             return self.unknown(int(word.numbers[place]), place)

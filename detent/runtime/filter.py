@@ -1,7 +1,7 @@
-"""A machine as a filter of text: symbols in, what it says out, chunk by chunk.
+"""A machine as a filter of text: symbols in, outputs out, chunk by chunk.
 
-The symbols of one line of input give one line of output, with blanks between what is said unless all of it is single
-letters. An output without a name is not written, and neither is a line in which nothing was said.
+The symbols of one line of input give one line of output, separated by blanks unless all outputs are single letters. An
+output with an empty name is not written, and neither is an empty line.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from detent.automata import Mealy, Moore
 from detent.errors import InvalidConfig
 from detent.runtime.heads import Heads
 from detent.runtime.machine import Machine
-from detent.runtime.tokenizer import Piece, TextReader, Unknown
+from detent.runtime.tokenizer import TokenChunk, Tokenizer, Unknown
 
 Form = Literal["text", "json"]
 
 
 @dataclass(kw_only=True, eq=False)
 class Filter:
-    """Text in chunks of bytes -> text that the machine says.
+    """Text in chunks of bytes -> text of the machine's outputs.
 
-    Ask `filter.reader.refuse_unknown()` after every chunk: what stands before an unknown symbol is still answered.
+    Call `filter.tokenizer.refuse_unknown()` after every chunk: the symbols before an unknown one are still processed.
     """
 
     machine: Machine
     states: bool = False
-    """Write the state after every symbol instead of what is said."""
+    """Write the state after every symbol instead of the output."""
     each_line: bool = False
-    """Begin anew at every line."""
+    """Restart at every line."""
     last: bool = False
-    """Write only what is said last: in every line with each_line, at the end otherwise. A Moore machine says something
-    of the empty word as well."""
+    """Write only the last output: of every line with each_line, of the whole text otherwise. A Moore machine has an
+    output for the empty word too."""
     at: tuple[str, ...] = ()
-    """Write only what is said at these symbols; none for all."""
+    """Write only the outputs at these symbols; empty for all."""
     form: Form = "text"
     unknown: Unknown = "error"
     strategy: str = "auto"
@@ -54,91 +54,91 @@ class Filter:
                 raise machine.alphabet.unknown(symbol, "to answer at")
         if self.unknown not in ("error", "skip"):
             raise InvalidConfig(f"unknown={self.unknown!r} is neither 'error' nor 'skip'.")
-        self.reader = TextReader(machine.alphabet, unknown=self.unknown)
+        self.tokenizer = Tokenizer(machine.alphabet, unknown=self.unknown)
         self.state = machine.start
         self._running = with_reset(machine) if self.each_line else machine
         self._running.interpreter.resolve(self.strategy)
         names = machine.states if self.states else machine.output_names
         self._names = [name.encode("utf-8", "surrogatepass") for name in names]
         self._quoted = [json.dumps(name).encode() for name in names]
-        self._silent = np.array([not name for name in names])
-        self._listened = np.isin(np.arange(machine.n_symbols + 1), [machine.symbols.index(a) for a in self.at])
+        self._unnamed = np.array([not name for name in names])
+        self._selected = np.isin(np.arange(machine.n_symbols + 1), [machine.symbols.index(a) for a in self.at])
         self._between = b"" if all(len(name) <= 1 for name in names) and self.form == "text" else b" "
         self._line, self._begun = 1, False
-        self._latest = self._first = self._said_at_first()
+        self._latest = self._first = self._initial_output()
 
     def feed(self, chunk: bytes) -> bytes:
-        """What the machine says to a chunk."""
-        return self._answer(self.reader.feed(chunk))
+        """The output text for a chunk."""
+        return self._process(self.tokenizer.feed(chunk))
 
     def finish(self) -> bytes:
-        """What it says to the rest, once the text has ended."""
-        text = self._answer(self.reader.finish())
+        """The output text for the rest, once the text has ended."""
+        text = self._process(self.tokenizer.finish())
         if self.last and not self.each_line and self.form == "json":
-            said = None if self._latest is None else self._quoted[self._latest]
+            outputs = None if self._latest is None else self._quoted[self._latest]
             state = json.dumps(self.machine.states[self.state]).encode()
-            return b'{"symbols": %d, "state": %b, "output": %b}\n' % (self.symbols_read, state, said or b"null")
-        if self.last and (not self.each_line or self.reader.in_line):
+            return b'{"symbols": %d, "state": %b, "output": %b}\n' % (self.symbols_read, state, outputs or b"null")
+        if self.last and (not self.each_line or self.tokenizer.in_line):
             text += self._written([] if self._latest is None else [self._latest])
         return text + self._line_end()
 
-    def break_off(self) -> bytes:
-        """What ends the line that was begun, when there will be no more."""
+    def abort(self) -> bytes:
+        """The end of the line in progress, when no more text follows."""
         return self._line_end()
 
-    def _said_at_first(self) -> int | None:
-        """What there is to say of the empty word."""
+    def _initial_output(self) -> int | None:
+        """The output for the empty word, if there is one."""
         if self.at:
             return None
         if self.states:
             return self.machine.start
         automaton = self.machine.automaton
-        said = int(automaton.readout[automaton.start]) if isinstance(automaton, Moore) else None
-        return None if said is None or self._silent[said] else said
+        outputs = int(automaton.readout[automaton.start]) if isinstance(automaton, Moore) else None
+        return None if outputs is None or self._unnamed[outputs] else outputs
 
-    def _answer(self, piece: Piece) -> bytes:
-        numbers, breaks, reset = piece.numbers, piece.breaks, self.machine.n_symbols
+    def _process(self, chunk: TokenChunk) -> bytes:
+        numbers, breaks, reset = chunk.numbers, chunk.breaks, self.machine.n_symbols
         self.symbols_read += len(numbers)
         if self.each_line:
             numbers = np.insert(numbers, breaks, reset)
-        say: Literal["states", "outputs"] = "states" if self.states else "outputs"
+        emit: Literal["states", "outputs"] = "states" if self.states else "outputs"
         running = self._running
-        said, self.state = running.interpreter.run(
-            running.alphabet.encode(numbers), self.state, say, self.strategy
+        outputs, self.state = running.interpreter.run(
+            running.alphabet.encode(numbers), self.state, emit, self.strategy
         )  # fmt: skip
-        assert said is not None
-        heard = numbers != reset
+        assert outputs is not None
+        written = numbers != reset
         if self.at:
-            heard &= self._listened[numbers]
-        heard &= ~self._silent[np.where(heard, said, 0)]
+            written &= self._selected[numbers]
+        written &= ~self._unnamed[np.where(written, outputs, 0)]
         if self.each_line:  # a reset stands before each end of line, and moves it by one
             breaks = breaks + np.arange(1, len(breaks) + 1)
-        counts = np.concatenate([[0], np.cumsum(heard)])
-        return self._lines(said[heard].tolist(), counts[breaks].tolist())
+        counts = np.concatenate([[0], np.cumsum(written)])
+        return self._lines(outputs[written].tolist(), counts[breaks].tolist())
 
-    def _lines(self, said: list[int], breaks: list[int]) -> bytes:
+    def _lines(self, outputs: list[int], breaks: list[int]) -> bytes:
         """The lines that end in a chunk, and the beginning of one that does not."""
         if self.last and not self.each_line:
-            self._latest = said[-1] if said else self._latest
+            self._latest = outputs[-1] if outputs else self._latest
             return b""
         out, begin = [], 0
         for end in breaks:
-            out += [self._part(said[begin:end], ended=True), self._line_end()]
+            out += [self._part(outputs[begin:end], ended=True), self._line_end()]
             begin = end
-        out.append(self._part(said[begin:], ended=False))
+        out.append(self._part(outputs[begin:], ended=False))
         return b"".join(out)
 
-    def _part(self, said: list[int], *, ended: bool) -> bytes:
+    def _part(self, outputs: list[int], *, ended: bool) -> bytes:
         if not self.last:
-            return self._written(said)
-        self._latest = said[-1] if said else self._latest
+            return self._written(outputs)
+        self._latest = outputs[-1] if outputs else self._latest
         latest, self._latest = self._latest, self._first if ended else self._latest
         return self._written([latest]) if ended and latest is not None else b""
 
-    def _written(self, said: Iterable[int]) -> bytes:
+    def _written(self, outputs: Iterable[int]) -> bytes:
         names = self._quoted if self.form == "json" else self._names
         between = b", " if self.form == "json" else self._between
-        text = between.join([names[number] for number in said])
+        text = between.join([names[number] for number in outputs])
         if not text:
             return b""
         before = between if self._begun else b""
@@ -154,20 +154,20 @@ class Filter:
 
 
 def with_reset(machine: Machine) -> Machine:
-    """The machine with one more symbol, the last, that leads back to the start and says nothing in particular."""
+    """The machine with one more symbol, the last, that leads back to the start; its output is not used."""
     automaton = machine.automaton
     tables = np.vstack([automaton.tables, np.full((1, machine.n_states), machine.start)])
     name = "reset"
     while name in machine.symbols:
         name += "'"
-    said = np.vstack([machine.readout, np.zeros((1, machine.n_states), machine.readout.dtype)])
+    outputs = np.vstack([machine.readout, np.zeros((1, machine.n_states), machine.readout.dtype)])
     fields: dict[str, Any] = {"symbols": (*machine.symbols, name), "states": machine.states, "tables": tables}
     heads = machine.heads
     if heads is not None:
-        longer = tuple(_with_constant(table, start) for table, start in zip(heads.tables, heads.starts, strict=True))
-        heads = Heads(longer, heads.starts)
+        extended = tuple(_with_constant(table, start) for table, start in zip(heads.tables, heads.starts, strict=True))
+        heads = Heads(extended, heads.starts)
     return Machine(
-        automaton=Mealy(**fields, start=machine.start, outputs=machine.output_names, readout=said), heads=heads
+        automaton=Mealy(**fields, start=machine.start, outputs=machine.output_names, readout=outputs), heads=heads
     )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
-"""Heads: small machines side by side that read the same symbols, and the joint machine they make.
+"""Heads: small machines in parallel that read the same symbols, and their joint machine.
 
     A  symbols     r  heads     d  indices of a head     n  tuples of indices reached from the start
 
-The tables of head h are A d, and it begins at index starts[h]. The joint machine has the reached tuples as states,
+The tables of head h are A d, and it starts at index starts[h]. The joint machine has the reached tuples as states,
 numbered breadth-first from the start in the order of the symbols; 4 heads of 11 may reach 7,920 of 14,641.
 """
 
@@ -97,10 +97,10 @@ class Joint:
 
 
 def states_of(heads: Heads, machine: Semiautomaton, start: int) -> Ints:
-    """For every joint state of the heads, the state that the machine is in (n); refused where it could be in two.
+    """For every joint state of the heads, the state of the machine (n); refused if there could be two.
 
-    The heads carry the machine when this exists and takes every state of it: then whoever knows the indices knows the
-    state. Several tuples may mean the same state.
+    The heads determine the machine's state when this map exists and reaches every state. Several tuples may map to the
+    same state.
     """
     if heads.n_symbols != machine.n_symbols:
         raise InvalidMachine(f"the heads read {heads.n_symbols} symbols, the machine {machine.n_symbols}.")
@@ -118,14 +118,14 @@ def states_of(heads: Heads, machine: Semiautomaton, start: int) -> Ints:
             for word in (joint.word_to(reached), [*joint.word_to(q), symbol])
         )
         raise InvalidMachine(
-            f"the heads do not tell the state: {one!r} and {other!r} bring them to the same indices "
+            f"the heads do not determine the state: {one!r} and {other!r} lead them to the same indices "
             f"{tuple(joint.indices[reached].tolist())}, but the machine to states {machine.states[state[reached]]!r} "
             f"and {machine.states[machine.tables[symbol, state[q]]]!r}."
         )
     missing = np.setdiff1d(np.arange(machine.n_states), state)
     if len(missing):
         raise InvalidMachine(
-            f"state {machine.states[missing[0]]!r} is never reached, so heads say nothing about it; "
+            f"state {machine.states[missing[0]]!r} is never reached, so heads cannot represent it; "
             "drop such states first, with detent.automata.canonical."
         )
     return state
@@ -144,7 +144,7 @@ def _checked(h: int, table: Sequence[Sequence[int]] | Ints, start: int) -> Ints:
         a, k = wrong[0]
         raise InvalidMachine(f"head {h}: symbol {a} sends index {k} to {array[a, k]}, but the head has {d} indices.")
     if not 0 <= start < d:
-        raise InvalidMachine(f"head {h} begins at index {start}, but it has {d} indices.")
+        raise InvalidMachine(f"head {h} starts at index {start}, but it has {d} indices.")
     kept = np.array(array, smallest_dtype(d), order="C")
     kept.setflags(write=False)
     return kept

@@ -1,12 +1,15 @@
-"""Run words through a machine by a named strategy; every strategy gives the same integers.
+"""Run one word or many through a machine by a named strategy; every strategy gives the same integers.
 
-A  symbols     n  states     B  words     L  their length
+    A  symbols     n  states     B  words     L  their length
+
+`run_words` accepts words in every form and returns the result in the same shape.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ctypes import byref, c_int64
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,27 +17,28 @@ from detent import native
 from detent._types import Ints
 from detent.automata.run import chunked_trajectories, trajectories
 from detent.errors import InvalidWord
-from detent.runtime.alphabet import Alphabet, Letters
-from detent.runtime.programs import Program, Saying, program, saying
+from detent.runtime.alphabet import NO_LETTER, Alphabet, EncodedWord, Word
+from detent.runtime.programs import OutputTable, Program, output_table, program
 from detent.runtime.strategies import Shape
 
-Say = Literal["states", "outputs"]
-
+Words = Word | Sequence[Word]
+Emit = Literal["states", "outputs"]
+"""What a run writes at every symbol: the state after it, or the output."""
 SIDE_BY_SIDE = 8
-"""From so many words on, short ones are run side by side rather than one after the other."""
+"""The number of words from which short ones are run in parallel."""
 SHORT_WORD = 4096
 
 
 class Interpreter:
-    """The tables of one machine, ready to be run."""
+    """The tables of one machine, laid out to be run."""
 
-    def __init__(self, shape: Shape, alphabet: Alphabet, said: Ints, states_of: Ints | None) -> None:
+    def __init__(self, shape: Shape, alphabet: Alphabet, readout: Ints, states_of: Ints | None) -> None:
         self.shape, self.alphabet = shape, alphabet
         self.states_of = states_of
-        self.said = {"outputs": said, "states": shape.tables}
+        self.emitted = {"outputs": readout, "states": shape.tables}
         self.auto = shape.cheapest()
         self._programs: dict[str, Program] = {}
-        self._sayings: dict[tuple[Say, int], Saying] = {}
+        self._output_tables: dict[tuple[Emit, int], OutputTable] = {}
 
     def resolve(self, strategy: str) -> str:
         """The name of a strategy that is possible here; "auto" is the cheapest."""
@@ -43,19 +47,19 @@ class Interpreter:
         self.shape.require(strategy)
         return strategy
 
-    def run(self, word: Letters, state: int, say: Say | None, strategy: str = "auto") -> tuple[Ints | None, int]:
-        """(what is said at every symbol, or None; the state at the end), for one word."""
+    def run(self, word: EncodedWord, state: int, emit: Emit | None, strategy: str = "auto") -> tuple[Ints | None, int]:
+        """(the states or outputs at every symbol, or None; the state at the end), for one word."""
         if word.numbers.ndim != 1:
             raise InvalidWord(f"one word was wanted, an array of one dimension; got shape {word.numbers.shape}.")
         chosen = self.resolve(strategy)
         if chosen == "numpy":
-            return self._in_numpy(word, state, say)
+            return self._in_numpy(word, state, emit)
         made = self._program(chosen)
-        speech = None if say is None else self._saying(say, made.pack)
-        out = None if speech is None else np.empty(len(word), speech.dtype)
+        entries = None if emit is None else self._output_table(emit, made.pack)
+        out = None if entries is None else np.empty(len(word), entries.dtype)
         end = c_int64(state)
         bad = native.library().detent_interpret(
-            made.address, None if speech is None else speech.address,
+            made.address, None if entries is None else entries.address,
             word.numbers.ctypes.data, word.numbers.itemsize,
             None if word.letter_of is None else word.letter_of.ctypes.data,
             len(word), byref(end), None if out is None else out.ctypes.data,
@@ -64,18 +68,20 @@ class Interpreter:
             raise self.alphabet.unknown_at(word, int(bad))
         return out, end.value
 
-    def run_batch(self, words: Ints, states: Ints, say: Say | None, strategy: str = "auto") -> tuple[Ints | None, Ints]:
+    def run_batch(
+        self, words: Ints, states: Ints, emit: Emit | None, strategy: str = "auto"
+    ) -> tuple[Ints | None, Ints]:
         """The same for words of one length (B L), each from its own state."""
         B, L = words.shape
         if strategy == "auto" and L < SHORT_WORD and B >= SIDE_BY_SIDE:
-            path, ends = trajectories(self.shape.tables, words, states, keep=say is not None)
-            return (None if path is None else self._said(words, path, states, say)), ends
-        out = None if say is None else np.empty((B, L), self.said[say].dtype)
+            path, ends = trajectories(self.shape.tables, words, states, keep=emit is not None)
+            return (None if path is None else self._emit(words, path, states, emit)), ends
+        out = None if emit is None else np.empty((B, L), self.emitted[emit].dtype)
         ends = np.empty(B, np.int64)
         for b, (word, state) in enumerate(zip(words, states.tolist(), strict=True)):
-            spoken, ends[b] = self.run(Letters(word), state, say, strategy)
-            if out is not None and spoken is not None:
-                out[b] = spoken
+            emitted, ends[b] = self.run(EncodedWord(word), state, emit, strategy)
+            if out is not None and emitted is not None:
+                out[b] = emitted
         return out, ends
 
     def _program(self, strategy: str) -> Program:
@@ -83,23 +89,68 @@ class Interpreter:
             self._programs[strategy] = program(self.shape, strategy, self.states_of)
         return self._programs[strategy]
 
-    def _saying(self, say: Say, pack: int) -> Saying:
-        if (say, pack) not in self._sayings:
-            self._sayings[say, pack] = saying(self.shape, pack, self.said[say])
-        return self._sayings[say, pack]
+    def _output_table(self, emit: Emit, pack: int) -> OutputTable:
+        if (emit, pack) not in self._output_tables:
+            self._output_tables[emit, pack] = output_table(self.shape, pack, self.emitted[emit])
+        return self._output_tables[emit, pack]
 
-    def _in_numpy(self, word: Letters, state: int, say: Say | None) -> tuple[Ints | None, int]:
+    def _in_numpy(self, word: EncodedWord, state: int, emit: Emit | None) -> tuple[Ints | None, int]:
         numbers = word.resolved()
         wrong = np.flatnonzero((numbers < 0) | (numbers >= self.shape.symbols))
         if len(wrong):
             raise self.alphabet.unknown_at(word, int(wrong[0]))
         starts = np.array([state], np.int32)
-        path, ends = chunked_trajectories(self.shape.tables, numbers[None, :], starts, say is not None)
-        return (None if path is None else self._said(numbers[None, :], path, starts, say)[0]), int(ends[0])
+        path, ends = chunked_trajectories(self.shape.tables, numbers[None, :], starts, emit is not None)
+        return (None if path is None else self._emit(numbers[None, :], path, starts, emit)[0]), int(ends[0])
 
-    def _said(self, words: Ints, path: Ints, starts: Ints, say: Say | None) -> Ints:
-        """What is said along a path (B L), which holds the states after every symbol."""
-        if say != "outputs":
+    def _emit(self, words: Ints, path: Ints, starts: Ints, emit: Emit | None) -> Ints:
+        """The states or outputs along a path (B L), which holds the states after every symbol."""
+        if emit != "outputs":
             return path
         before = np.concatenate([starts[:, None].astype(path.dtype), path[:, :-1]], axis=1)[:, : path.shape[1]]
-        return self.said["outputs"][words, before]
+        return self.emitted["outputs"][words, before]
+
+
+def run_words(interpreter: Interpreter, words: Words, state: int, emit: Emit | None, strategy: str) -> Any:
+    """The states or outputs, or without `emit` the state at the end: for one word, words of one length, or a list."""
+    many = as_batch(words, interpreter.alphabet)
+    if many is None:
+        out, end = interpreter.run(interpreter.alphabet.encode(words), state, emit, strategy)  # type: ignore[arg-type]
+        return end if emit is None else out
+    if isinstance(many, np.ndarray):
+        emitted, ends = interpreter.run_batch(many, np.full(len(many), state, np.int32), emit, strategy)
+        return ends if emit is None else emitted
+    results = [interpreter.run(word, state, emit, strategy) for word in many]
+    return np.array([end for _, end in results], np.int64) if emit is None else [out for out, _ in results]
+
+
+def as_batch(words: Words, alphabet: Alphabet) -> Ints | list[EncodedWord] | None:
+    """Words of one length (B L), or words of several lengths; None for a single word.
+
+    A list of strings is one word when all of them are symbols, and otherwise as many words.
+    """
+    if isinstance(words, np.ndarray):
+        if words.ndim not in (1, 2):
+            raise InvalidWord(f"words are an array of one dimension (L) or two (B L); got {words.ndim}.")
+        return alphabet.encode(words).numbers if words.ndim == 2 else None
+    if isinstance(words, str | bytes | bytearray | memoryview) or not len(words):
+        return None
+    if not all(isinstance(word, Sequence | np.ndarray | bytearray | memoryview) for word in words):
+        return None
+    if all(isinstance(word, str) and word in alphabet.number_of for word in words):
+        return None
+    encoded = [_encoded(word, i, alphabet) for i, word in enumerate(words)]
+    if len({len(word) for word in encoded}) == 1:
+        return np.stack([word.numbers for word in encoded])
+    return encoded
+
+
+def _encoded(word: Any, i: int, alphabet: Alphabet) -> EncodedWord:
+    try:
+        encoded = alphabet.encode(word)
+        numbers = encoded.resolved()
+        if encoded.letter_of is not None and (numbers == NO_LETTER).any():
+            raise alphabet.unknown_at(encoded, int(np.argmax(numbers == NO_LETTER)))
+        return EncodedWord(numbers)
+    except InvalidWord as error:
+        raise InvalidWord(f"word {i}: {error}") from None

@@ -10,70 +10,27 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from detent._types import Ints
 from detent.automata import Mealy, Moore, Semiautomaton
 from detent.errors import InvalidMachine
+from detent.records import InvalidJson, parse_strict_json
 from detent.runtime.alphabet import Alphabet, Word
-from detent.runtime.batches import Words, answer
 from detent.runtime.heads import Heads, states_of
-from detent.runtime.interpreter import Interpreter, Say
+from detent.runtime.interpreter import Emit, Interpreter, Words, run_words
 from detent.runtime.strategies import NAMES, Shape
 
 if TYPE_CHECKING:
     from detent.runtime.stream import Stream
 
-# -- What is said about a machine: plain data that JSON can hold and give back.
 
 About = Mapping[str, Any]
-
-
-def plain_data(about: About) -> dict[str, Any]:
-    """The metadata as JSON gives it back; refused when it cannot hold it."""
-    try:
-        text = json.dumps(dict(about), allow_nan=False, ensure_ascii=False)
-        text.encode()
-        return dict(json.loads(text))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidMachine(f"what is said about a machine is plain data for JSON: {error}.") from None
-
-
-def to_text(about: About) -> str:
-    """The metadata on one line; nothing for none."""
-    return json.dumps(about, ensure_ascii=False, separators=(",", ":")) if about else ""
-
-
-def from_text(text: str) -> dict[str, Any]:
-    """The metadata in a text that `to_text` could have written."""
-
-    def constant(name: str) -> NoReturn:
-        raise ValueError(f"{name} is not a number")
-
-    def unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-        entries: dict[str, Any] = {}
-        for key, value in pairs:
-            if key in entries:
-                raise ValueError(f"{key!r} came twice")
-            entries[key] = value
-        return entries
-
-    if not text:
-        return {}
-    try:
-        about = json.loads(text, parse_constant=constant, object_pairs_hook=unique)
-    except RecursionError:
-        raise InvalidMachine("its metadata is nested too deep.") from None
-    except ValueError as error:
-        raise InvalidMachine(f"its metadata is not JSON: {error}.") from None
-    if not isinstance(about, dict) or not about:
-        raise InvalidMachine("its metadata is no JSON object with something in it.")
-    return about
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -90,22 +47,21 @@ class Machine:
 
     automaton: Moore | Mealy
     heads: Heads | None = None
-    """Small machines side by side that carry the state; run instead where that is cheaper."""
+    """Small machines in parallel that determine the state; run instead of it where that is cheaper."""
     about: About = field(default_factory=dict)
     """Where it comes from: anything that JSON can hold."""
     _states_of: Ints | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.automaton, Moore | Mealy):
-            raise InvalidMachine(f"a machine that runs is a Moore or a Mealy machine; got {self.automaton!r}.")
-        object.__setattr__(self, "about", plain_data(self.about))
+            raise InvalidMachine(f"a runtime machine needs a Moore or a Mealy machine; got {self.automaton!r}.")
+        object.__setattr__(self, "about", about_data(self.about))
         if self.heads is not None:
-            told = states_of(self.heads, self.automaton, self.automaton.start)
-            object.__setattr__(self, "_states_of", told)
+            object.__setattr__(self, "_states_of", states_of(self.heads, self.automaton, self.automaton.start))
 
     @classmethod
     def of(cls, automaton: Semiautomaton, *, heads: Heads | None = None, about: About | None = None) -> Machine:
-        """The machine of an automaton; a semiautomaton begins in its first state and says its states."""
+        """The machine of an automaton; a semiautomaton starts in its first state and outputs its states."""
         if isinstance(automaton, Moore | Mealy):
             return cls(automaton=automaton, heads=heads, about=about or {})
         return cls(automaton=Moore.of(automaton), heads=heads, about=about or {})
@@ -122,33 +78,33 @@ class Machine:
     ) -> Machine:
         """The joint machine of heads, reading out `heads.joint` (n tuples of indices).
 
-        readout is n, what is said in each joint state; or A n, what is said on arriving at it by each symbol.
+        readout is n, the output in each joint state; or A n, the output on arriving in it by each symbol.
         """
         joint = heads.joint
         names = tuple(f"({', '.join(map(str, indices))})" for indices in joint.indices.tolist())
-        said = np.asarray(readout)
+        given = np.asarray(readout)
         fields: dict[str, Any] = {
             "symbols": tuple(symbols), "states": names, "tables": joint.tables, "outputs": tuple(outputs),
         }  # fmt: skip
-        if said.ndim == 1:
-            return cls(automaton=Moore(**fields, readout=said), heads=heads, about=about or {})
-        if said.shape != joint.tables.shape:
+        if given.ndim == 1:
+            return cls(automaton=Moore(**fields, readout=given), heads=heads, about=about or {})
+        if given.shape != joint.tables.shape:
             raise InvalidMachine(
                 f"the read-out of these heads has shape {joint.tables.shape[1:]} or {joint.tables.shape}; "
-                f"got {said.shape}."
+                f"got {given.shape}."
             )
-        on_leaving = np.take_along_axis(said, joint.tables.astype(np.intp), axis=1)
+        on_leaving = np.take_along_axis(given, joint.tables.astype(np.intp), axis=1)
         return cls(automaton=Mealy(**fields, readout=on_leaving), heads=heads, about=about or {})
 
     def with_heads(self) -> Machine:
-        """The same machine, to be run as heads that `detent.automata.factor` finds; itself when one head is best."""
+        """The same machine with the heads that `detent.automata.factor` finds; itself if one head is cheapest."""
         from detent.automata import factor
 
-        found = factor(self.automaton)
-        if len(found.partitions) == 1:
+        factoring = factor(self.automaton)
+        if len(factoring.partitions) == 1:
             return self
-        starts = tuple(int(chi[self.automaton.start]) for chi in found.partitions)
-        return replace(self, heads=Heads(found.tables, starts))
+        starts = tuple(int(chi[self.automaton.start]) for chi in factoring.partitions)
+        return replace(self, heads=Heads(factoring.tables, starts))
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -191,7 +147,7 @@ class Machine:
 
     @property
     def strategy(self) -> str:
-        """What "auto" means for this machine on this processor."""
+        """The strategy that "auto" selects for this machine on this processor."""
         return self.interpreter.auto
 
     @property
@@ -201,22 +157,22 @@ class Machine:
 
     def run(self, words: Words, state: int | str | None = None, *, strategy: str = "auto") -> Any:
         """The state at the end of a word, or of every word (B)."""
-        return self._answer(words, state, None, strategy)
+        return self._run(words, state, None, strategy)
 
     def trajectory(self, words: Words, state: int | str | None = None, *, strategy: str = "auto") -> Any:
         """The states after every symbol of a word (L), or of words of one length (B L); a list for other words."""
-        return self._answer(words, state, "states", strategy)
+        return self._run(words, state, "states", strategy)
 
     def output_ids(self, words: Words, state: int | str | None = None, *, strategy: str = "auto") -> Any:
         """The number of the output at every symbol, in the same shapes."""
-        return self._answer(words, state, "outputs", strategy)
+        return self._run(words, state, "outputs", strategy)
 
     def outputs(self, word: Word, state: int | str | None = None) -> list[str]:
         """The name of the output at every symbol of a word."""
         return [self.output_names[number] for number in self.output_ids(word, state).tolist()]
 
     def stream(self, position: Mapping[str, Any] | None = None) -> Stream:
-        """A run that is fed piece by piece, from the start or from a position that was saved."""
+        """A run in chunks, from the start or from a saved position."""
         from detent.runtime.stream import Stream
 
         return Stream(self) if position is None else Stream.at(self, position)
@@ -229,16 +185,16 @@ class Machine:
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write the machine as a program: .c, .js or .mjs, .onnx."""
-        from detent.runtime.export import write
+        from detent.runtime.export.write import write
 
         write(self, path)
 
-    def _answer(self, words: Words, state: int | str | None, say: Say | None, strategy: str) -> Any:
+    def _run(self, words: Words, state: int | str | None, emit: Emit | None, strategy: str) -> Any:
         first = self.start if state is None else self.automaton.state_number(state)
-        return answer(self.interpreter, words, first, say, strategy)
+        return run_words(self.interpreter, words, first, emit, strategy)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is copied: not the tables laid out for a strategy, which are made anew."""
+        """Everything but the tables laid out for a strategy, which are rebuilt on use."""
         return {name: value for name, value in self.__dict__.items() if name != "interpreter"}
 
     def __eq__(self, other: object) -> bool:
@@ -252,3 +208,31 @@ class Machine:
     def __repr__(self) -> str:
         heads = "" if self.heads is None else f", heads of {' '.join(map(str, self.heads.sizes))}"
         return f"Machine({self.n_states} states, {self.n_symbols} symbols{heads}; {self.strategy})"
+
+
+def about_data(about: About) -> dict[str, Any]:
+    """The metadata as it reads back from JSON; refused if JSON cannot hold it."""
+    try:
+        text = json.dumps(dict(about), allow_nan=False, ensure_ascii=False)
+        text.encode()
+        return dict(json.loads(text))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidMachine(f"`about` holds plain JSON data: {error}.") from None
+
+
+def about_to_text(about: About) -> str:
+    """The metadata on one line; empty for none."""
+    return json.dumps(about, ensure_ascii=False, separators=(",", ":")) if about else ""
+
+
+def about_from_text(text: str) -> dict[str, Any]:
+    """The metadata in a text that `about_to_text` wrote."""
+    if not text:
+        return {}
+    try:
+        about = parse_strict_json(text)
+    except InvalidJson as error:
+        raise InvalidMachine(f"its metadata is not JSON: {error}.") from None
+    if not isinstance(about, dict) or not about:
+        raise InvalidMachine("its metadata is not a JSON object with entries.")
+    return about

@@ -31,13 +31,13 @@ class _Program(ctypes.Structure):
     ]  # fmt: skip
 
 
-class _Saying(ctypes.Structure):
+class _OutputTable(ctypes.Structure):
     _fields_ = [("bytes", ctypes.c_int64), ("step", ctypes.c_void_p), ("next", ctypes.c_void_p)]
 
 
 @dataclass(eq=False)
 class Program:
-    """Tables for one strategy, and for what is said on the way."""
+    """Tables for one strategy."""
 
     structure: _Program
     pack: int
@@ -49,10 +49,10 @@ class Program:
 
 
 @dataclass(eq=False)
-class Saying:
-    """What to write at every symbol: entries beside the tables of a program."""
+class OutputTable:
+    """What to write at every symbol: entries parallel to the tables of a program."""
 
-    structure: _Saying
+    structure: _OutputTable
     dtype: np.dtype
     kept: tuple[Ints, ...]
 
@@ -62,7 +62,7 @@ class Saying:
 
 
 def program(shape: Shape, strategy: str, states_of: Ints | None) -> Program:
-    """The program of a machine for a strategy. With heads, states_of says which state a joint index of them means."""
+    """The program of a machine for a strategy. With heads, `states_of` maps their joint states to states."""
     tables = shape.tables
     pack = 1 if strategy == "plain" else shape.pack
     step = _padded(tables)
@@ -82,11 +82,11 @@ def program(shape: Shape, strategy: str, states_of: Ints | None) -> Program:
     return made
 
 
-def saying(shape: Shape, pack: int, said: Ints) -> Saying:
-    """Write said[a, q] when symbol a is read in state q."""
-    step = _padded(said)
-    groups = step if pack == 1 else _padded_groups(shape.tables, said, pack)
-    return Saying(_Saying(step.itemsize, step.ctypes.data, groups.ctypes.data), said.dtype, (step, groups))
+def output_table(shape: Shape, pack: int, emitted: Ints) -> OutputTable:
+    """Write emitted[a, q] when symbol a is read in state q."""
+    step = _padded(emitted)
+    groups = step if pack == 1 else _padded_groups(shape.tables, emitted, pack)
+    return OutputTable(_OutputTable(step.itemsize, step.ctypes.data, groups.ctypes.data), emitted.dtype, (step, groups))
 
 
 def _fill(made: Program, **values: Any) -> None:
@@ -118,7 +118,7 @@ def _fill_registers(made: Program, heads: Heads, k: int, states_of: Ints, indice
     strides = np.cumprod([1, *heads.sizes[:-1]]).astype(np.int32)
     decode = np.full(int(np.prod(heads.sizes)), -1, np.int32)
     decode[indices.astype(np.int64) @ strides] = states_of
-    # any tuple that means a state will do to go on from it: the first one
+    # several tuples may mean one state; the first one serves to continue from it
     _, first = np.unique(states_of, return_index=True)
     _fill(
         made, register_pack=k, row_bytes=width * in_a_row, bundles=bundles, rows=rows, wide=wide,
@@ -143,13 +143,13 @@ def _padded(table: Ints, dtype: np.dtype | None = None) -> Ints:
     return wide
 
 
-def _padded_groups(tables: Ints, said: Ints, k: int) -> Ints:
-    """What the k symbols of every group say from every state: A^k, padded n, k."""
+def _padded_groups(tables: Ints, emitted: Ints, k: int) -> Ints:
+    """What is written for the k symbols of every group from every state: A^k, padded n, k."""
     A, n = tables.shape
-    spoken = np.empty((A**k, n, k), said.dtype)
+    groups = np.empty((A**k, n, k), emitted.dtype)
     letters = np.stack(np.unravel_index(np.arange(A**k), (A,) * k), axis=1)
     state = np.broadcast_to(np.arange(n), (A**k, n))
     for t in range(k):
-        spoken[:, :, t] = np.take_along_axis(said[letters[:, t]], state, axis=1)
+        groups[:, :, t] = np.take_along_axis(emitted[letters[:, t]], state, axis=1)
         state = np.take_along_axis(tables[letters[:, t]], state, axis=1).astype(np.intp)
-    return _padded(spoken)
+    return _padded(groups)

@@ -2,12 +2,12 @@
 
     plain     one lookup for every symbol, each waiting for the one before it
     packed    several symbols to a lookup, by tables of their composites
-    lookback  the word in pieces side by side; where a piece begins is known once all states merge on the way to it
+    lookback  the word in pieces in parallel; the start of a piece is known once all states have merged before it
     shuffle   tables of up to 32 states kept in a register; pieces are composed side by side, exactly
-    heads     the same for machines that are several small ones side by side
+    heads     the same for machines that are several small ones in parallel
     numpy     no compiled code; chunks are composed
 
-All give the same integers. "auto" is the cheapest by the estimates below, and says which it is.
+All give the same integers. "auto" is the cheapest by the estimates below; `Machine.strategy` names it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NEAR, FAR = 1 << 15, 1 << 18
 
 
 def features() -> int:
-    """What registers of this processor hold; 0 without compiled kernels."""
+    """The register sizes of this processor that shuffles can use; 0 without compiled kernels."""
     return int(native.library().detent_register_features()) if native.available() else 0
 
 
@@ -44,7 +44,7 @@ class Shape:
 
     tables: Ints
     heads: Heads | None
-    said_bytes: int
+    output_bytes: int
     """Bytes of an output."""
 
     @property
@@ -58,7 +58,7 @@ class Shape:
     @property
     def pack(self) -> int:
         """How many symbols one lookup in memory takes: as many as a table near the processor allows."""
-        entry = max(smallest_dtype(self.states).itemsize, self.said_bytes)
+        entry = max(smallest_dtype(self.states).itemsize, self.output_bytes)
         row = (1 << (self.states - 1).bit_length()) * smallest_dtype(self.states).itemsize
         limit = NEAR if self.symbols * row <= NEAR else FAR
         fits = [k for k in (2, 4) if self.symbols**k <= 256 and self.symbols**k * row <= limit and k * entry <= 8]
@@ -71,12 +71,12 @@ class Shape:
 
     @property
     def merges(self) -> bool:
-        """Whether some symbol sends two states to the same one; otherwise looking back is in vain."""
+        """Whether some symbol sends two states to the same one; otherwise lookback cannot help."""
         rows = np.sort(self.tables, axis=1)
         return bool((rows[:, 1:] == rows[:, :-1]).any())
 
     def why_not(self, strategy: str) -> str | None:
-        """None when the strategy is possible, else the reason."""
+        """None if the strategy is possible, else the reason."""
         if strategy not in NAMES:
             raise unknown("strategy", strategy, ("auto", *NAMES))
         if strategy == "numpy":

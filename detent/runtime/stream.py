@@ -1,12 +1,12 @@
-"""A run that goes on: push symbols, get what the machine says, save where it stands, go on elsewhere.
+"""A run in chunks: push symbols, get the outputs, save the position, resume elsewhere.
 
     stream = machine.stream()
     outputs = stream.push(b"abba")            # or an array, a list, a string
-    for outputs in stream.pull(chunks): ...   # never more than a chunk in memory
+    for outputs in stream.pull(chunks): ...   # no more than a chunk in memory
     saved = stream.position                   # a small dict for JSON
-    stream = machine.stream(saved)            # another day
+    stream = machine.stream(saved)            # resumes there
 
-One long push and many short ones give the same outputs. A push that is refused leaves the stream where it was.
+One long push and many short ones give the same outputs. A refused push leaves the stream unchanged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from detent.runtime.machine import Machine
 
 
 class Stream:
-    """A machine at a place in a word without end."""
+    """A machine at a position in an unbounded word."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -32,7 +32,7 @@ class Stream:
 
     @classmethod
     def at(cls, machine: Machine, position: Mapping[str, Any]) -> Stream:
-        """The stream that stood at a position, of this very machine."""
+        """The stream at a saved position of this machine."""
         stream = cls(machine)
         if not isinstance(position, Mapping) or set(position) != {"machine", "state", "symbols_read"}:
             raise InvalidWord("a position has the entries machine, state and symbols_read, as `stream.position` gives.")
@@ -47,11 +47,11 @@ class Stream:
 
     @property
     def position(self) -> dict[str, Any]:
-        """Everything needed to go on, as plain data."""
+        """What is needed to resume, as plain data."""
         return {"machine": fingerprint(self.machine), "state": self.state, "symbols_read": self.symbols_read}
 
     def push(self, symbols: Word) -> Ints:
-        """Read symbols; what is said at each, in numbers."""
+        """Read symbols; the number of the output at each."""
         word = self.machine.alphabet.encode(symbols)
         out, self.state = self.machine.interpreter.run(word, self.state, "outputs")
         self.symbols_read += len(word)
@@ -59,14 +59,14 @@ class Stream:
         return out
 
     def skip(self, symbols: Word) -> int:
-        """Read symbols without listening, which is faster; the state after them."""
+        """Read symbols without outputs, which is faster; the state after them."""
         word = self.machine.alphabet.encode(symbols)
         _, self.state = self.machine.interpreter.run(word, self.state, None)
         self.symbols_read += len(word)
         return self.state
 
     def pull(self, chunks: Iterable[Word]) -> Iterator[Ints]:
-        """What is said at each chunk, read when it is asked for."""
+        """The outputs of each chunk, lazily."""
         return map(self.push, chunks)
 
     def __repr__(self) -> str:
@@ -75,7 +75,7 @@ class Stream:
 
 
 def fingerprint(machine: Machine) -> str:
-    """A short name for the machine's tables and symbols, the same wherever it was loaded."""
+    """A digest of the machine's symbols, tables and read-out; FORMAT.md."""
     automaton = machine.automaton
     digest = hashlib.sha256()
     for part in (*automaton.symbols, f"{type(automaton).__name__} {automaton.tables.shape} {automaton.start}"):

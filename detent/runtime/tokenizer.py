@@ -1,9 +1,9 @@
-"""Read symbols from text that comes in chunks of bytes, cut anywhere; never more than a chunk in memory.
+"""Tokenize text that arrives in chunks of bytes, split anywhere; no more than a chunk is in memory.
 
-What comes out of a chunk is the symbols that are complete, as numbers, and for every end of line how many of them stand
-before it. White space separates symbols; where every symbol is one letter it is passed over. Where symbols are words, a
-word that is unknown as it stands is read in small letters and without the marks at its end, if that makes symbols of it
-all: 'Key?' is 'key' and '?'. When a symbol is unknown, those before it still come out, and the error at the next call.
+A chunk gives the symbols that are complete, as numbers, and for every end of line the number of symbols before it.
+White space separates symbols; it is skipped where every symbol is one letter. Where symbols are words, an unknown word
+is lowercased and its trailing punctuation split off, if that makes symbols of it: 'Key?' is 'key' and '?'. The symbols
+before an unknown one are still returned; the error is raised at the next call.
 """
 
 from __future__ import annotations
@@ -23,34 +23,36 @@ from detent.runtime.alphabet import Alphabet
 Unknown = Literal["error", "skip"]
 BLANKS = (9, 10, 11, 12, 13, 32)
 NEWLINE = 10
-RESPELT = 10_000
-"""Words that are remembered as what they were read for."""
+NORMALIZED = 10_000
+"""The number of normalized words that are cached."""
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
-    """The symbols of a chunk."""
+class TokenChunk:
+    """The symbols of a chunk of text."""
 
     numbers: Ints
     breaks: Ints
-    """For every line that ends in it, how many symbols stand before."""
+    """For every end of line, the number of symbols before it."""
 
 
-class TextReader:
+class Tokenizer:
     """Text in chunks -> symbol numbers and ends of lines."""
 
     def __init__(self, alphabet: Alphabet, *, unknown: Unknown = "error") -> None:
         self.alphabet, self.unknown = alphabet, unknown
         self.line, self.in_line = 1, 0
-        """Where the next symbol stands: its line, and how many symbols of the line were read."""
+        """The line of the next symbol, and the number of symbols of that line read so far."""
         self.skipped = 0
         self._error: InvalidWord | None = None
         self._held = b""
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._number_of = {name.encode("utf-8", "surrogatepass"): a for a, name in enumerate(alphabet.symbols)}
-        self._longest = max(map(len, self._number_of)) + 1000  # unknown words are named whole, within reason
+        self._longest = (
+            max(map(len, self._number_of)) + 1000
+        )  # unknown words are kept whole for the error, up to a limit
         self._marks = {name for name in self._number_of if len(name) == 1 and not name.isalnum()}
-        self._respelt: dict[bytes, list[bytes]] = {}
+        self._normalized: dict[bytes, list[bytes]] = {}
         self._blank = np.isin(np.arange(256), BLANKS)
         self._blank[[ord(name) for name in alphabet.symbols if alphabet.by_letter and ord(name) < 256]] = False
         if alphabet.by_letter:
@@ -58,32 +60,32 @@ class TextReader:
             self._order = np.argsort(points)
             self._points = points[self._order]
 
-    def feed(self, chunk: bytes) -> Piece:
+    def feed(self, chunk: bytes) -> TokenChunk:
         """The symbols that are complete now."""
         return self._read(chunk, final=False)
 
-    def finish(self) -> Piece:
+    def finish(self) -> TokenChunk:
         """The symbols that the end of the text completes."""
         return self._read(b"", final=True)
 
     def refuse_unknown(self) -> None:
-        """Raise the error about an unknown symbol, if there was one."""
+        """Raise the error for an unknown symbol, if there was one."""
         if self._error is not None:
             raise self._error
 
-    def _read(self, chunk: bytes, *, final: bool) -> Piece:
+    def _read(self, chunk: bytes, *, final: bool) -> TokenChunk:
         self.refuse_unknown()
         return self._letters(chunk, final) if self.alphabet.by_letter else self._words(chunk, final)
 
-    def _words(self, chunk: bytes, final: bool) -> Piece:
+    def _words(self, chunk: bytes, final: bool) -> TokenChunk:
         *lines, last = (self._held + chunk).split(b"\n")
         rows = [self._symbols(line.split()) for line in lines]
         words = last.split()
         unfinished = b"" if final or not last or last[-1:].isspace() else words.pop()
-        waiting = 0 if final else self.alphabet.most_words - 1  # words that may begin a longer symbol
+        waiting = 0 if final else self.alphabet.most_words - 1  # trailing words that may begin a longer symbol
         rows.append(self._symbols(words, ahead=waiting))
         self._held = b" ".join([*words, unfinished])
-        if len(unfinished) > self._longest:  # no symbol is that long, so it need not be kept whole
+        if len(unfinished) > self._longest:  # no symbol is that long, so it is truncated
             rows[-1] += [*self._symbols(words), unfinished] if self.unknown == "error" else []
             self._held = b" ".join([*words, unfinished[: self._longest + 1]])
 
@@ -91,7 +93,7 @@ class TextReader:
             names, breaks = _joined(rows)
             numbers = np.fromiter(map(self._number_of.__getitem__, names), np.int32, len(names))
         except KeyError:
-            names, breaks = _joined([[symbol for name in row for symbol in self._spelt(name)] for row in rows])
+            names, breaks = _joined([[symbol for name in row for symbol in self._normalize(name)] for row in rows])
             found = np.array([self._number_of.get(name, -1) for name in names], np.int32)
             if (found >= 0).all():
                 return self._counted(found, breaks)
@@ -99,7 +101,7 @@ class TextReader:
         return self._counted(numbers, breaks)
 
     def _symbols(self, words: list[bytes], ahead: int = 0) -> list[bytes]:
-        """The words as symbols, the longest first; the last `ahead` words, which may go on, are left in the list."""
+        """The words as symbols, the longest match first; the last `ahead` words may continue and stay in the list."""
         most = self.alphabet.most_words
         if most == 1:
             symbols, words[:] = words[:], []
@@ -112,22 +114,22 @@ class TextReader:
         words[:at] = []
         return symbols
 
-    def _spelt(self, word: bytes) -> list[bytes]:
-        """A word as symbols: in small letters, the marks at its end apart; itself where that does not help."""
+    def _normalize(self, word: bytes) -> list[bytes]:
+        """A word as symbols: lowercased, with trailing punctuation split off; unchanged if that does not help."""
         if word in self._number_of or self.alphabet.most_words > 1:
             return [word]
-        found = self._respelt.get(word)
+        found = self._normalized.get(word)
         if found is None:
             text, marks = word, list[bytes]()
             while text not in self._number_of and text[-1:] in self._marks:
                 text, marks = text[:-1], [text[-1:], *marks]
             text = text if text in self._number_of else text.lower()
             found = [text, *marks] if text in self._number_of else [word]
-            if len(self._respelt) < RESPELT:
-                self._respelt[word] = found
+            if len(self._normalized) < NORMALIZED:
+                self._normalized[word] = found
         return found
 
-    def _letters(self, chunk: bytes, final: bool) -> Piece:
+    def _letters(self, chunk: bytes, final: bool) -> TokenChunk:
         try:
             text = self._decoder.decode(chunk, final)
         except UnicodeDecodeError as error:
@@ -144,7 +146,7 @@ class TextReader:
             return self._without_unknown(numbers, breaks, lambda place: chr(letters[place]))
         return self._counted(numbers, breaks)
 
-    def _without_unknown(self, numbers: Ints, breaks: Ints, name: Callable[[int], str]) -> Piece:
+    def _without_unknown(self, numbers: Ints, breaks: Ints, name: Callable[[int], str]) -> TokenChunk:
         """The symbols that are known, all of them or those before the first unknown one, which becomes the error."""
         known = numbers >= 0
         if self.unknown == "skip":
@@ -156,12 +158,12 @@ class TextReader:
         self._error = self.alphabet.unknown(name(place), f"on line {self.line}, {kind} {self.in_line + 1}")
         return piece
 
-    def _counted(self, numbers: Ints, breaks: Ints) -> Piece:
+    def _counted(self, numbers: Ints, breaks: Ints) -> TokenChunk:
         self.line += len(breaks)
         self.in_line = len(numbers) - int(breaks[-1]) if len(breaks) else self.in_line + len(numbers)
-        return Piece(numbers, breaks)
+        return TokenChunk(numbers, breaks)
 
 
 def _joined(rows: list[list[bytes]]) -> tuple[list[bytes], Ints]:
-    """(the symbols of all lines, how many of them stand before every end of line)."""
+    """(the symbols of all lines, the number of them before every end of line)."""
     return list(chain.from_iterable(rows)), np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)))[:-1]

@@ -28,14 +28,14 @@ def reading(*symbols: str) -> Machine:
     ids=lambda word: type(word).__name__ + str(getattr(word, "dtype", "")),
 )  # fmt: skip
 @pytest.mark.parametrize("strategy", ["auto", "plain", "numpy"])
-def test_one_word_in_many_forms(word: object, strategy: str) -> None:
+def test_encode_one_word_in_many_forms(word: object, strategy: str) -> None:
     machine = reading("a", "b", "c")
     if strategy not in (*machine.strategies, "auto"):
         pytest.skip("no kernels")
     assert machine.output_ids(word, strategy=strategy).tolist() == [1, 2, 3, 1, 2]
 
 
-def test_letters_beyond_ascii() -> None:
+def test_encode_letters_beyond_ascii() -> None:
     machine = reading("ä", "λ", "🙂")
     for word in ("λä🙂λ", "λä🙂λ".encode(), ["λ", "ä", "🙂", "λ"]):
         assert machine.outputs(word) == ["λ", "ä", "🙂", "λ"]
@@ -45,7 +45,7 @@ def test_letters_beyond_ascii() -> None:
         machine.run("λ".encode() + b"\xff")
 
 
-def test_words_are_split_at_white_space() -> None:
+def test_encode_splits_words_at_white_space() -> None:
     machine = reading("alice", "bob", ".")
     for word in ("bob  alice\n.\tbob", b"bob alice . bob", ["bob", "alice", ".", "bob"]):
         assert machine.outputs(word) == ["bob", "alice", ".", "bob"]
@@ -53,7 +53,7 @@ def test_words_are_split_at_white_space() -> None:
         machine.run("bob . alicia bob")
 
 
-def test_symbols_of_several_words() -> None:
+def test_encode_symbols_of_several_words() -> None:
     machine = Machine.of(symmetric(3))
     assert machine.symbols == ("(0 1)", "(1 2)")
     assert machine.run("(0 1) (1 2)\n(0 1)") == machine.run([0, 1, 0])
@@ -63,7 +63,7 @@ def test_symbols_of_several_words() -> None:
         machine.run("(0 1) (0 2)")
 
 
-def test_the_empty_word() -> None:
+def test_encode_the_empty_word() -> None:
     machine = reading("a", "b")
     for word in ("", b"", [], (), np.zeros(0, np.int64), np.zeros(0)):
         assert machine.run(word) == 0
@@ -89,17 +89,17 @@ def test_the_empty_word() -> None:
         (np.array(3), "words are an array of one dimension"),
     ],
 )
-def test_what_is_no_word(word: object, sentence: str) -> None:
+def test_encode_refuses_what_is_not_a_word(word: object, sentence: str) -> None:
     with pytest.raises(InvalidWord, match=sentence):
         reading("a", "b").run(word)
 
 
-def test_long_names_are_cut_in_errors() -> None:
+def test_encode_abbreviates_long_names_in_errors() -> None:
     error = Alphabet(("a",)).unknown("x" * 1000, 0)
     assert len(str(error)) < 200
 
 
-def test_batches() -> None:
+def test_run_words_of_batches() -> None:
     machine = Machine.of(cyclic(5))
     rng = np.random.default_rng(0)
     for B, L in ((1, 7), (3, 0), (0, 4), (9, 100), (8, 5000), (2, 9000)):
@@ -111,7 +111,7 @@ def test_batches() -> None:
         machine.run(np.array([[0, 1, 5]] * 20))
 
 
-def test_lists_of_words() -> None:
+def test_run_words_of_lists() -> None:
     machine = reading("a", "b")
     assert machine.run(["ab", "ba", "aa"]).tolist() == [2, 1, 1]
     assert machine.run([[0, 1], [1, 0]]).tolist() == [2, 1]

@@ -20,7 +20,7 @@ def filtered(machine: Machine, text: str, cuts: tuple[int, ...] = (), **settings
     data = text.encode()
     edges = [0, *cuts, len(data)]
     parts = [work.feed(data[begin:end]) for begin, end in pairwise(edges)] + [work.finish()]
-    work.reader.refuse_unknown()
+    work.tokenizer.refuse_unknown()
     return b"".join(parts).decode()
 
 
@@ -59,14 +59,14 @@ CASES = [
 
 
 @pytest.mark.parametrize(("machine", "settings", "text", "wanted"), CASES)
-def test_what_is_written(machine: Machine, settings: dict[str, object], text: str, wanted: str) -> None:
+def test_filter_writes(machine: Machine, settings: dict[str, object], text: str, wanted: str) -> None:
     assert filtered(machine, text, **settings) == wanted
     for cut in range(len(text.encode())):
         assert filtered(machine, text, (cut,), **settings) == wanted
     assert filtered(machine, text, tuple(range(1, len(text))), **settings) == wanted
 
 
-def test_single_letters_need_no_blanks() -> None:
+def test_filter_single_letters_without_blanks() -> None:
     bits = Machine.of(
         Mealy(symbols=("0", "1"), tables=np.array([[0, 1], [1, 0]]), outputs=("0", "1"), readout=[[0, 1], [1, 0]])
     )  # fmt: skip
@@ -78,7 +78,7 @@ def test_single_letters_need_no_blanks() -> None:
 
 
 @pytest.mark.parametrize("each_line", [False, True])
-def test_long_texts_are_what_the_loop_says(each_line: bool) -> None:
+def test_filter_long_texts_against_a_loop(each_line: bool) -> None:
     rng = np.random.default_rng(0)
     machine = examples.of_heads(examples.counters((3, 5, 2), 4, rng), rng)
     lines = [rng.integers(0, 4, int(rng.integers(0, 60))) for _ in range(500)]
@@ -93,7 +93,7 @@ def test_long_texts_are_what_the_loop_says(each_line: bool) -> None:
         assert filtered(machine, text, cuts, each_line=each_line, strategy=strategy) == "".join(wanted)
 
 
-def test_the_reset_is_one_more_symbol() -> None:
+def test_with_reset_adds_a_symbol() -> None:
     rng = np.random.default_rng(1)
     for machine in (LIGHT, examples.m11(rng), examples.anything(3, 40, rng)):
         longer = with_reset(machine)
@@ -107,7 +107,7 @@ def test_the_reset_is_one_more_symbol() -> None:
     )
 
 
-def test_wrong_settings() -> None:
+def test_filter_refuses_wrong_settings() -> None:
     with pytest.raises(InvalidWord, match="unknown symbol 'walk' to answer at"):
         Filter(machine=LIGHT, at=("walk",))
     with pytest.raises(InvalidConfig, match="unknown='ignore' is neither"):
@@ -116,9 +116,9 @@ def test_wrong_settings() -> None:
         Filter(machine=LIGHT, strategy="heads")
 
 
-def test_a_line_that_is_broken_off_is_ended() -> None:
+def test_filter_abort_ends_the_line() -> None:
     work = Filter(machine=LIGHT)
     assert work.feed(b"go go what ") == b"walk walk"
     with pytest.raises(InvalidWord, match="unknown symbol 'what' on line 1, word 3"):
-        work.reader.refuse_unknown()
-    assert work.break_off() == b"\n"
+        work.tokenizer.refuse_unknown()
+    assert work.abort() == b"\n"

@@ -13,7 +13,7 @@ from detent.runtime import Heads, Machine, heads
 from tests.runtime import examples
 
 
-def test_the_joint_machine_is_the_reachable_product() -> None:
+def test_joint_machine_is_the_reachable_product() -> None:
     rng = np.random.default_rng(1)
     for sizes in ((4,), (2, 3), (3, 3, 2), (5, 1, 4)):
         side_by_side = examples.counters(sizes, 3, rng)
@@ -33,7 +33,7 @@ def test_the_joint_machine_is_the_reachable_product() -> None:
             assert indices == np.unravel_index(end, sizes)
 
 
-def test_m11_reaches_7920_of_14641() -> None:
+def test_joint_of_m11_reaches_7920_of_14641() -> None:
     machine = examples.m11(np.random.default_rng(2))
     assert machine.heads is not None
     assert machine.heads.joint.tables.shape == (4, 7920)
@@ -45,7 +45,7 @@ def test_m11_reaches_7920_of_14641() -> None:
     assert alone.n_states == 7920
 
 
-def test_numbers_are_breadth_first_and_words_are_shortest() -> None:
+def test_joint_numbers_breadth_first_and_word_to_is_shortest() -> None:
     joint = examples.counters((4, 5), 3, np.random.default_rng(3)).joint
     lengths = [len(joint.word_to(q)) for q in range(len(joint.indices))]
     assert lengths == sorted(lengths)
@@ -56,7 +56,7 @@ def test_numbers_are_breadth_first_and_words_are_shortest() -> None:
         assert state == q
 
 
-def test_a_read_out_on_arrival() -> None:
+def test_of_heads_with_a_readout_on_arrival() -> None:
     """readout[a, j]: what is said when symbol a has led to joint state j, as a layer says it."""
     rng = np.random.default_rng(4)
     side_by_side = examples.counters((3, 4), 2, rng)
@@ -73,7 +73,7 @@ def test_a_read_out_on_arrival() -> None:
         Machine.of_heads(side_by_side, symbols=("a", "b"), outputs=("0",), readout=np.zeros((3, 2), int))
 
 
-def test_redundant_heads_carry_a_smaller_machine() -> None:
+def test_states_of_redundant_heads() -> None:
     """Several tuples may mean the same state: Z12 and beside it Z4, of which it knows already."""
     twelve, four = cyclic(12), cyclic(4)
     quarter = four.tables[np.arange(12) % 4]
@@ -86,7 +86,7 @@ def test_redundant_heads_carry_a_smaller_machine() -> None:
         assert np.array_equal(machine.output_ids(word, strategy=strategy), np.cumsum(word) % 12)
 
 
-def test_factored_heads_run_the_same_machine() -> None:
+def test_with_heads_runs_the_same_machine() -> None:
     machine = Machine.of(cyclic(30))
     factored = machine.with_heads()
     assert factored.heads is not None
@@ -96,26 +96,26 @@ def test_factored_heads_run_the_same_machine() -> None:
     assert Machine.of(cyclic(7)).with_heads().heads is None
 
 
-def test_heads_that_do_not_tell_the_state() -> None:
+def test_states_of_refuses_heads_that_do_not_determine_the_state() -> None:
     six = cyclic(6)
     parity = cyclic(2).tables[np.arange(6) % 2]
     with pytest.raises(
-        InvalidMachine, match=r"'the empty word' and '2' bring them to the same indices \(0,\), but the"
+        InvalidMachine, match=r"'the empty word' and '2' lead them to the same indices \(0,\), but the"
     ) as e:
         Machine.of(six, heads=Heads((parity,), (0,)))
     assert "states '0' and '2'" in str(e.value)
 
 
-def test_a_single_wrong_entry_is_found() -> None:
+def test_states_of_finds_a_single_wrong_entry() -> None:
     machine = examples.m11(np.random.default_rng(7))
     assert machine.heads is not None
     tables = [table.copy() for table in machine.heads.tables]
     tables[2][1, [4, 7]] = tables[2][1, [7, 4]]
-    with pytest.raises((InvalidMachine, BudgetExceeded), match="the heads do not tell the state"):
+    with pytest.raises((InvalidMachine, BudgetExceeded), match="the heads do not determine the state"):
         Machine.of(machine.automaton, heads=Heads(tuple(tables), machine.heads.starts))
 
 
-def test_states_that_are_never_reached() -> None:
+def test_states_of_refuses_states_that_are_never_reached() -> None:
     machine = examples.traffic_light().automaton
     tables = np.concatenate([machine.tables, [[2], [2]]], axis=1)
     lonely = type(machine)(
@@ -138,21 +138,21 @@ def test_states_that_are_never_reached() -> None:
         (([[0, -1]],), (0,), "sends index 1 to -1"),
         (([[0]], [[0.0]]), (0, 0), "the table of head 1 holds an integer for every symbol and index; got float64"),
         (([[0]], [[0], [0]]), (0, 0), r"heads read the same symbols; these have tables for \[1, 2\]"),
-        (([[0, 1]],), (2,), "head 0 begins at index 2, but it has 2 indices"),
+        (([[0, 1]],), (2,), "head 0 starts at index 2, but it has 2 indices"),
         (([[]],), (0,), "the table of head 0"),
     ],
 )
-def test_what_is_no_head(tables: tuple, starts: tuple[int, ...], sentence: str) -> None:
+def test_heads_refuse_invalid_tables(tables: tuple, starts: tuple[int, ...], sentence: str) -> None:
     with pytest.raises(InvalidMachine, match=sentence):
         Heads(tables, starts)
 
 
-def test_other_symbols() -> None:
+def test_states_of_refuses_other_symbols() -> None:
     with pytest.raises(InvalidMachine, match="the heads read 2 symbols, the machine 3"):
         Machine.of(cyclic(3), heads=Heads((np.array([[0], [0]]),), (0,)))
 
 
-def test_too_many_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_joint_refuses_too_many_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heads, "MOST_TUPLES", 10)
     with pytest.raises(BudgetExceeded, match="the heads reach more than 10 tuples of indices"):
         examples.points_of_m11().joint  # noqa: B018

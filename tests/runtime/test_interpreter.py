@@ -46,7 +46,7 @@ def words(machine: Machine, rng: np.random.Generator) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_every_strategy_is_the_loop(name: str) -> None:
+def test_interpreter_every_strategy_is_the_plain_loop(name: str) -> None:
     rng = np.random.default_rng(SEED)
     machine = MACHINES[name](rng)
     for word in words(machine, rng):
@@ -58,7 +58,7 @@ def test_every_strategy_is_the_loop(name: str) -> None:
             assert np.array_equal(machine.output_ids(word, begin, strategy=strategy), said), strategy
 
 
-def test_all_strategies_are_tried() -> None:
+def test_interpreter_all_strategies_are_tried() -> None:
     """The kernels are there, so no strategy goes untested; a processor without AVX2 lacks the wide tables only."""
     rng = np.random.default_rng(SEED)
     if not native.available():
@@ -69,7 +69,7 @@ def test_all_strategies_are_tried() -> None:
         assert tried == set(strategies.NAMES)
 
 
-def test_the_comparison_barks() -> None:
+def test_interpreter_comparison_detects_a_wrong_entry() -> None:
     """One wrong entry in the tables of a strategy is seen."""
     rng = np.random.default_rng(SEED)
     machine = examples.anything(4, 16, rng)
@@ -83,7 +83,7 @@ def test_the_comparison_barks() -> None:
 
 
 @pytest.mark.parametrize("strategy", strategies.NAMES)
-def test_a_run_can_be_cut_anywhere(strategy: str) -> None:
+def test_interpreter_run_can_be_split_anywhere(strategy: str) -> None:
     rng = np.random.default_rng(SEED)
     machine = examples.of_heads(examples.counters((3, 5), 4, rng), rng)
     if strategy not in machine.strategies:
@@ -98,7 +98,7 @@ def test_a_run_can_be_cut_anywhere(strategy: str) -> None:
     assert np.array_equal(np.concatenate(parts), whole)
 
 
-def test_words_on_which_states_stay_apart_and_then_merge() -> None:
+def test_interpreter_lookback_on_words_that_merge_late() -> None:
     """Looking back gives up for a while, and finds its feet again."""
     rng = np.random.default_rng(SEED)
     machine = examples.forgetful(6, 57, rng)
@@ -112,7 +112,7 @@ def test_words_on_which_states_stay_apart_and_then_merge() -> None:
     assert machine.run(word, strategy="lookback") == states[-1]
 
 
-def test_narrow_registers_do_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interpreter_narrow_registers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A processor whose registers hold one table of 16 gives the same."""
     if not strategies.features():
         pytest.skip("this processor has no shuffles")
@@ -129,7 +129,7 @@ def test_narrow_registers_do_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
         examples.anything(2, 20, rng).run([0], strategy="shuffle")
 
 
-def test_auto_is_in_sight() -> None:
+def test_strategy_of_auto_is_named() -> None:
     rng = np.random.default_rng(SEED)
     if not strategies.features() & strategies.HAS_32:
         pytest.skip("the choices below are those of a processor with AVX2")
@@ -140,7 +140,7 @@ def test_auto_is_in_sight() -> None:
     assert "heads of 11 11 11 11; heads)" in repr(examples.m11(rng))
 
 
-def test_without_kernels_numpy_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interpreter_numpy_without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "_load", lambda: "the compiled kernels were not built; build them")
     rng = np.random.default_rng(SEED)
     machine = examples.m11(rng)
@@ -154,7 +154,7 @@ def test_without_kernels_numpy_serves(monkeypatch: pytest.MonkeyPatch) -> None:
         machine.run(word, strategy="packed")
 
 
-def test_strategies_that_are_not_possible() -> None:
+def test_require_refuses_impossible_strategies() -> None:
     rng = np.random.default_rng(SEED)
     machine = examples.anything(2, 40, rng)
     with pytest.raises(
@@ -167,7 +167,7 @@ def test_strategies_that_are_not_possible() -> None:
         machine.run([0], strategy="shufle")
 
 
-def test_more_symbols_than_the_kernels_take() -> None:
+def test_interpreter_more_symbols_than_the_kernels_take() -> None:
     rng = np.random.default_rng(SEED)
     machine = examples.anything(65_537, 3, rng)
     assert machine.strategies == ("numpy",)
@@ -178,7 +178,7 @@ def test_more_symbols_than_the_kernels_take() -> None:
 @pytest.mark.parametrize("strategy", strategies.NAMES)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int16, np.int32, np.uint32, np.int64, np.uint64])
 @pytest.mark.parametrize("place", [0, 70, 40_000])
-def test_unknown_numbers_are_refused_where_they_stand(strategy: str, dtype: type, place: int) -> None:
+def test_interpreter_refuses_unknown_numbers_with_their_position(strategy: str, dtype: type, place: int) -> None:
     rng = np.random.default_rng(SEED)
     machine = examples.of_heads(examples.counters((3, 5), 5, rng), rng)
     if strategy not in machine.strategies:

@@ -15,7 +15,7 @@ from tests.runtime import examples
 
 
 @pytest.mark.parametrize("automaton", [tomita(5), tomita(7), flip_flop()], ids=repr)
-def test_the_words_mean_what_they_mean_for_automata(automaton: Moore) -> None:
+def test_machine_agrees_with_its_automaton(automaton: Moore) -> None:
     machine = Machine.of(automaton)
     word = np.random.default_rng(0).integers(0, automaton.n_symbols, 500)
     assert machine.run(word) == automaton.run(word)
@@ -24,12 +24,12 @@ def test_the_words_mean_what_they_mean_for_automata(automaton: Moore) -> None:
     assert machine.run(word, automaton.states[-1]) == automaton.run(word, automaton.states[-1])
 
 
-def test_a_semiautomaton_says_its_states() -> None:
+def test_machine_of_a_semiautomaton_outputs_its_states() -> None:
     machine = Machine.of(Semiautomaton(symbols=("a",), tables=np.array([[1, 2, 0]]), states=("x", "y", "z")))
     assert machine.outputs("aaaa") == ["y", "z", "x", "y"]
 
 
-def test_machines_compare_by_value() -> None:
+def test_machine_equality_is_by_value() -> None:
     one, other = examples.traffic_light(), examples.traffic_light()
     assert one == other
     assert hash(one) == hash(other)
@@ -39,7 +39,7 @@ def test_machines_compare_by_value() -> None:
     assert repr(one).startswith("Machine(2 states, 2 symbols; ")
 
 
-def test_machines_can_be_copied_after_they_ran() -> None:
+def test_machine_can_be_copied_after_a_run() -> None:
     machine = examples.m11()
     word = np.random.default_rng(1).integers(0, 4, 1000)
     end = machine.run(word)
@@ -48,25 +48,25 @@ def test_machines_can_be_copied_after_they_ran() -> None:
         assert copied.run(word) == end
 
 
-def test_metadata_is_plain_and_kept() -> None:
+def test_machine_about_is_plain_data() -> None:
     about = {"task": "S3", "sizes": (3, 2), "nested": {"sha256": "00"}}
     machine = Machine.of(tomita(1), about=about)
     assert machine.about == {"task": "S3", "sizes": [3, 2], "nested": {"sha256": "00"}}
     about["nested"]["sha256"] = "changed"  # type: ignore[index]
     assert machine.about["nested"]["sha256"] == "00"
     for bad in ({"x": float("nan")}, {"x": object()}, {"x": "\ud800"}, [1]):
-        with pytest.raises(InvalidMachine, match="what is said about a machine is plain data for JSON"):
+        with pytest.raises(InvalidMachine, match="holds plain JSON data"):
             Machine.of(tomita(1), about=bad)  # type: ignore[arg-type]
 
 
-def test_what_is_no_machine() -> None:
-    with pytest.raises(InvalidMachine, match="is a Moore or a Mealy machine; got 'S3'"):
+def test_machine_refuses_what_is_not_a_machine() -> None:
+    with pytest.raises(InvalidMachine, match="needs a Moore or a Mealy machine; got 'S3'"):
         Machine(automaton="S3")  # type: ignore[arg-type]
     with pytest.raises(InvalidWord, match="unknown state 'blue'"):
         examples.traffic_light().run(["go"], "blue")
 
 
-def test_a_mealy_machine_speaks_on_the_way() -> None:
+def test_outputs_of_a_mealy_machine() -> None:
     """Says 'again' when a symbol is repeated: by hand."""
     again = Mealy(
         symbols=("a", "b"), states=("start", "a", "b"), tables=np.array([[1, 1, 1], [2, 2, 2]]),

@@ -14,7 +14,7 @@ from detent.runtime.stream import fingerprint
 from tests.runtime import examples
 
 
-def test_pushes_of_any_size() -> None:
+def test_push_of_any_size() -> None:
     rng = np.random.default_rng(0)
     machine = examples.forgetful(12, 57, rng)
     word = rng.integers(0, 12, 100_000).astype(np.uint8)
@@ -26,7 +26,7 @@ def test_pushes_of_any_size() -> None:
     assert (stream.state, stream.symbols_read) == (states[-1], len(word))
 
 
-def test_skipping_reads_as_well() -> None:
+def test_skip_reads_without_outputs() -> None:
     machine = Machine.of(cyclic(7))
     stream = machine.stream()
     assert stream.skip([3, 5]) == 1
@@ -34,7 +34,7 @@ def test_skipping_reads_as_well() -> None:
     assert stream.symbols_read == 3
 
 
-def test_pull_reads_only_when_asked() -> None:
+def test_pull_is_lazy() -> None:
     stream = Machine.of(cyclic(3)).stream()
     asked = []
 
@@ -49,7 +49,7 @@ def test_pull_reads_only_when_asked() -> None:
     assert asked == [0]
 
 
-def test_a_position_is_a_small_json_object() -> None:
+def test_position_is_a_small_json_object() -> None:
     rng = np.random.default_rng(1)
     machine = examples.m11(rng)
     word = rng.integers(0, 4, 5000)
@@ -64,7 +64,7 @@ def test_a_position_is_a_small_json_object() -> None:
     assert "after 5000 symbols in state" in repr(later)
 
 
-def test_a_refused_push_changes_nothing() -> None:
+def test_push_refused_changes_nothing() -> None:
     stream = Machine.of(cyclic(3)).stream()
     stream.push([1])
     before = stream.position
@@ -88,7 +88,7 @@ def test_a_refused_push_changes_nothing() -> None:
         ({"more": 1}, "a position has the entries machine, state and symbols_read"),
     ],
 )
-def test_positions_are_checked(change: dict[str, object], sentence: str) -> None:
+def test_stream_at_checks_positions(change: dict[str, object], sentence: str) -> None:
     machine = Machine.of(cyclic(3))
     with pytest.raises(InvalidWord, match=sentence):
         machine.stream({**machine.stream().position, **change})
@@ -96,7 +96,7 @@ def test_positions_are_checked(change: dict[str, object], sentence: str) -> None
         machine.stream(["state"])  # type: ignore[arg-type]
 
 
-def test_the_fingerprint_tells_machines_apart() -> None:
+def test_fingerprint_distinguishes_machines() -> None:
     rng = np.random.default_rng(2)
     machines = [examples.anything(2, 4, rng) for _ in range(20)] + [Machine.of(cyclic(n)) for n in range(2, 9)]
     assert len({fingerprint(machine) for machine in machines}) == len(machines)

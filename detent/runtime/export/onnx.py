@@ -1,9 +1,9 @@
 """A machine as an ONNX model: a Scan over time whose body is two Gathers. Needs the package onnx.
 
     symbols  B L   int64   symbol numbers
-    state    B     int64   where each word begins: the start, or where the one before it ended
+    state    B     int64   where each word starts: the start state, or the end of the word before it
     ->
-    outputs  B L   int64   what is said at every symbol
+    outputs  B L   int64   the output at every symbol
     states   B L   int64   the state after every symbol
     end      B     int64   the state at the end
 
@@ -26,7 +26,7 @@ OPSET, IR_VERSION = 17, 8
 
 
 def to_onnx(machine: Machine) -> bytes:
-    """The machine as a serialised model."""
+    """The machine as a serialized model."""
     onnx = _onnx()
     helper, kind = onnx.helper, onnx.TensorProto.INT64
 

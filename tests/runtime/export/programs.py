@@ -7,7 +7,7 @@ import numpy as np
 from detent.automata import symmetric, tomita
 from detent.runtime import Machine
 from tests.runtime import examples
-from tests.runtime.test_files import ugly
+from tests.runtime.test_io import ugly
 
 RNG = np.random.default_rng(20261115)
 MACHINES = {

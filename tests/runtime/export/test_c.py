@@ -16,7 +16,7 @@ from detent.runtime.export import to_c
 from detent.runtime.export.c import quoted
 from detent.runtime.filter import Filter
 from tests.runtime.export.programs import MACHINES, words
-from tests.runtime.test_files import UGLY
+from tests.runtime.test_io import UGLY
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
 STRICT = ["-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-pedantic", "-fsanitize=undefined,address"]
@@ -59,7 +59,7 @@ def bits(count: int) -> str:
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_the_library_says_what_the_interpreter_says(name: str, tmp_path: Path) -> None:
+def test_to_c_library_agrees_with_the_interpreter(name: str, tmp_path: Path) -> None:
     machine = MACHINES[name]
     driver = DRIVER.format(name="m", symbol=bits(machine.n_symbols), output=bits(len(machine.output_names)))
     program = compiled(to_c(machine, name="m") + driver, tmp_path, "-DM_WITHOUT_MAIN")
@@ -72,7 +72,7 @@ def test_the_library_says_what_the_interpreter_says(name: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["moore", "letters", "names with blanks", "mealy", "heads"])
-def test_the_program_is_the_filter(name: str, tmp_path: Path) -> None:
+def test_to_c_program_agrees_with_the_filter(name: str, tmp_path: Path) -> None:
     machine = MACHINES[name]
     program = compiled(to_c(machine), tmp_path)
     between = "" if machine.alphabet.by_letter else "  "
@@ -94,13 +94,13 @@ def test_the_program_is_the_filter(name: str, tmp_path: Path) -> None:
         ("names with blanks", "(0 1) (0 2)", b"machine: unknown symbol '(0' on line 1\n"),
     ],
 )
-def test_unknown_symbols(name: str, text: str, complaint: bytes, tmp_path: Path) -> None:
+def test_to_c_program_refuses_unknown_symbols(name: str, text: str, complaint: bytes, tmp_path: Path) -> None:
     done = subprocess.run([compiled(to_c(MACHINES[name]), tmp_path)], input=text.encode(), capture_output=True)
     assert (done.returncode, done.stderr) == (2, complaint)
     assert done.stdout.endswith(b"\n")
 
 
-def test_names_are_found_and_kept(tmp_path: Path) -> None:
+def test_to_c_finds_and_keeps_names(tmp_path: Path) -> None:
     """Every ugly name, asked for by its bytes, is found under its number and printed as it is."""
     machine = MACHINES["ugly names"]
     checks = "".join(
@@ -117,7 +117,7 @@ def test_names_are_found_and_kept(tmp_path: Path) -> None:
     assert done.stdout == "".join(UGLY).encode()
 
 
-def test_no_name_gets_into_the_code() -> None:
+def test_to_c_escapes_names() -> None:
     """Whatever a name holds, outside of quotes the text is that of a harmless name of the same length."""
     evil = '*/ int evil(void) { return system("true"); } /* ??/'
     for name in (evil, "\\", '"', "\n#include <evil.h>\n", "a*/b", '\\\\"', "%n%s"):
@@ -134,14 +134,14 @@ def outside_quotes(text: str) -> str:
     return re.sub(r'"(?:[^"\\]|\\.)*"', '""', text).partition("static uint32_t")[0]
 
 
-def test_names_of_identifiers() -> None:
+def test_to_c_refuses_names_that_are_not_identifiers() -> None:
     assert "s4_step" in to_c(MACHINES["moore"], name="s4")
     for bad in ("", "4s", "a-b", "a b", "A", "a;b"):
         with pytest.raises(InvalidConfig, match="cannot begin identifiers"):
             to_c(MACHINES["moore"], name=bad)
 
 
-def test_the_check_barks(tmp_path: Path) -> None:
+def test_to_c_comparison_detects_a_wrong_table(tmp_path: Path) -> None:
     """A wrong table is seen: the comparison is one."""
     machine = MACHINES["moore"]
     wrong = to_c(machine).replace("    {1, 1},\n    {0, 0}", "    {1, 1},\n    {0, 1}")

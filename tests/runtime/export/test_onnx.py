@@ -18,7 +18,7 @@ pytest.importorskip("onnx")
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_the_model_says_what_the_interpreter_says(name: str) -> None:
+def test_to_onnx_agrees_with_the_interpreter(name: str) -> None:
     machine = MACHINES[name]
     session = onnxruntime.InferenceSession(to_onnx(machine))
     rng = np.random.default_rng(0)
@@ -30,7 +30,7 @@ def test_the_model_says_what_the_interpreter_says(name: str) -> None:
         assert np.array_equal(end, machine.run(batch))
 
 
-def test_it_goes_on_from_where_it_was() -> None:
+def test_to_onnx_continues_from_a_state() -> None:
     machine = MACHINES["mealy"]
     session = onnxruntime.InferenceSession(to_onnx(machine))
     word = np.random.default_rng(1).integers(0, machine.n_symbols, (1, 100))
@@ -39,7 +39,7 @@ def test_it_goes_on_from_where_it_was() -> None:
     assert np.array_equal(np.concatenate([first, then], axis=1), machine.output_ids(word))
 
 
-def test_names_are_metadata() -> None:
+def test_to_onnx_names_are_metadata() -> None:
     machine = MACHINES["ugly names"]
     kept = onnxruntime.InferenceSession(to_onnx(machine)).get_modelmeta().custom_metadata_map
     assert json.loads(kept["symbols"]) == list(machine.symbols)
@@ -47,13 +47,13 @@ def test_names_are_metadata() -> None:
     assert kept["start"] == str(machine.start)
 
 
-def test_symbols_beyond_the_last_are_refused() -> None:
+def test_to_onnx_refuses_symbols_out_of_range() -> None:
     session = onnxruntime.InferenceSession(to_onnx(MACHINES["moore"]))
     with pytest.raises(Exception, match=r"out of data bounds|indices element"):
         session.run(None, {"symbols": np.array([[2]]), "state": np.array([0])})
 
 
-def test_without_onnx(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_to_onnx_without_onnx(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(BackendUnavailable, match=r"onnx is not installed; pip install 'detent\[onnx\]'"):
         MACHINES["moore"].export(tmp_path / "light.onnx")

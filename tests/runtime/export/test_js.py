@@ -1,4 +1,4 @@
-"""The emitted module, run in Node, says what the interpreter says."""
+"""JavaScript modules against the interpreter, in Node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def in_node(text: str, program: str, folder: Path) -> object:
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_the_module_says_what_the_interpreter_says(name: str, tmp_path: Path) -> None:
+def test_to_javascript_agrees_with_the_interpreter(name: str, tmp_path: Path) -> None:
     machine = MACHINES[name]
     spoken = words(machine)
     program = f"const words = {json.dumps(spoken)}; return words.map((w) => [m.outputIds(w), m.run(w), m.outputs(w)]);"
@@ -37,14 +37,14 @@ def test_the_module_says_what_the_interpreter_says(name: str, tmp_path: Path) ->
     assert in_node(to_javascript(machine), program, tmp_path) == wanted
 
 
-def test_names_come_through(tmp_path: Path) -> None:
+def test_to_javascript_keeps_names(tmp_path: Path) -> None:
     machine = MACHINES["ugly names"]
     names = in_node(to_javascript(machine), "return [m.symbols, m.states, m.outputNames, m.start];", tmp_path)
     assert names == [list(machine.symbols), list(machine.states), list(machine.output_names), machine.start]
 
 
 @pytest.mark.parametrize("name", ["moore", "letters", "names with blanks"])
-def test_text_is_cut_as_elsewhere(name: str, tmp_path: Path) -> None:
+def test_to_javascript_splits_text_like_the_alphabet(name: str, tmp_path: Path) -> None:
     machine = MACHINES[name]
     texts = ["".join(machine.symbols) if machine.alphabet.by_letter else " \n ".join(machine.symbols * 3)]
     program = f"return {json.dumps(texts)}.map((t) => [m.encode(t), m.outputs(t)]);"
@@ -52,7 +52,7 @@ def test_text_is_cut_as_elsewhere(name: str, tmp_path: Path) -> None:
     assert in_node(to_javascript(machine), program, tmp_path) == wanted
 
 
-def test_a_stream_goes_on(tmp_path: Path) -> None:
+def test_to_javascript_stream_continues(tmp_path: Path) -> None:
     machine = MACHINES["mealy"]
     word = words(machine)[0]
     program = (
@@ -68,7 +68,7 @@ def test_a_stream_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("word", "place"), [("go what", 1), (["go", "what"], 1), ([0, 2], 1), ([-1], 0), ([0.5], 0), ([None], 0)]
 )
-def test_unknown_symbols(word: object, place: int, tmp_path: Path) -> None:
+def test_to_javascript_refuses_unknown_symbols(word: object, place: int, tmp_path: Path) -> None:
     program = f"try {{ m.run({json.dumps(word)}); }} catch (e) {{ return [e.name, e.message]; }}"
     name, message = in_node(to_javascript(MACHINES["moore"]), program, tmp_path)  # type: ignore[misc]
     assert name == "RangeError"
@@ -76,7 +76,7 @@ def test_unknown_symbols(word: object, place: int, tmp_path: Path) -> None:
     assert message.endswith(f"at position {place}")
 
 
-def test_it_may_stand_in_a_page() -> None:
+def test_to_javascript_is_safe_inside_html() -> None:
     text = to_javascript(MACHINES["ugly names"])
     assert "<script" not in text
     assert text.isascii()

@@ -26,7 +26,7 @@ from typing import Any
 
 
 class LazyPackage(ModuleType):
-    """A package whose exports are imported when they are first asked for."""
+    """A package whose exports are imported on first use."""
 
     _exports: dict[str, tuple[str, str]]
 
@@ -50,7 +50,7 @@ class LazyPackage(ModuleType):
 
 
 class CallablePackage(LazyPackage):
-    """A package whose call is that of the function in it that has its name."""
+    """A lazy package that can be called as the function of its name."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._function(*args, **kwargs)

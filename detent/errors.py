@@ -1,4 +1,4 @@
-"""The errors of detent: one small tree, every sentence saying what came, what was wanted, and the way out."""
+"""The errors of detent: one small tree. Every message says what came, what was wanted, and the way out."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from difflib import get_close_matches
 
 
 class DetentError(Exception):
-    """Anything that detent refuses; the message is written for the person who made the call."""
+    """The base class of all errors that detent raises."""
 
 
 class InvalidMachine(DetentError, ValueError):
-    """Tables, symbols, states or outputs that do not make a machine."""
+    """Tables, symbols, states or outputs that are not a machine."""
 
 
 class InvalidWord(DetentError, ValueError):
@@ -19,7 +19,7 @@ class InvalidWord(DetentError, ValueError):
 
 
 class InvalidConfig(DetentError, ValueError):
-    """A setting outside the range in which it means something."""
+    """An option outside its valid range."""
 
 
 class InvalidInput(DetentError, ValueError):
@@ -27,11 +27,11 @@ class InvalidInput(DetentError, ValueError):
 
 
 class UnknownName(DetentError, LookupError):
-    """A name that nothing here answers to."""
+    """A name that is not among the known ones."""
 
 
 class BrokenFile(DetentError, ValueError):
-    """A file that is not what it should be; says where."""
+    """A file that cannot be read or written; the message says where."""
 
     def __init__(self, path: object, reason: str, line: int | None = None) -> None:
         self.path, self.reason, self.line = str(path), reason, line
@@ -40,15 +40,15 @@ class BrokenFile(DetentError, ValueError):
 
 
 class NotLearned(DetentError, RuntimeError):
-    """Training that ended without a network worth looking at; says how far it came."""
+    """Training that ended without a usable network; the message says how far it came."""
 
 
 class BackendUnavailable(DetentError, RuntimeError):
-    """A backend that was asked for and is not there; says why and what to do."""
+    """A backend that is not available; the message says why and what to do."""
 
 
 class BudgetExceeded(DetentError, RuntimeError):
-    """A computation that would have cost more than it was allowed to."""
+    """A computation that would exceed its budget."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UnknownName:

@@ -3,12 +3,13 @@
 from setuptools import Extension, setup
 
 NATIVE = "detent/csrc"
-SOURCES = [f"{NATIVE}/{name}.cpp" for name in ("run", "interpret", "tables", "track", "follow", "surrogate", "readout")]
+KERNELS = ("tables", "trajectories", "argmax_trajectories", "surrogate", "readout")
+SOURCES = [f"{NATIVE}/{name}.cpp" for name in ("run", "interpret", *KERNELS)]
 HEADERS = [
     f"{NATIVE}/{name}.hpp"
     for name in (
-        *("crew", "parallel", "lanes", "noise", "logits", "segments"),
-        *("program", "letters", "registers", "lookback", "walk"),
+        *("thread_pool", "parallel", "lanes", "gumbel", "logits", "segments"),
+        *("program", "decode", "registers", "lookback", "walk"),
     )
 ]
 

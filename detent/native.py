@@ -15,7 +15,7 @@ from typing import Any
 
 from detent.errors import BackendUnavailable, InvalidConfig
 
-# -- The C interface as data: name -> (result, arguments). Pointers travel as addresses, sizes as int64.
+# The C interface: name -> (result, arguments). Pointers are passed as addresses, sizes as int64.
 
 _POINTER, _SIZE, _INT, _SEED, _REAL = c_void_p, c_int64, c_int, c_uint64, c_double
 
@@ -25,7 +25,7 @@ _RUN_WORDS = [
     *(_POINTER, _POINTER, _POINTER, _INT),  # starts, path or null, finals, threads
 ]
 _INTERPRET = [
-    *(_POINTER, _POINTER),  # program, saying or null
+    *(_POINTER, _POINTER),  # program, outputs or null
     *(_POINTER, _INT, _POINTER, _SIZE),  # symbols, bytes of a symbol, what bytes stand for or null, how many
     *(_POINTER, _POINTER),  # state, out or null
 ]

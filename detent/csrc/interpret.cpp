@@ -1,10 +1,10 @@
-// Run one long word through a machine, as its program says: the state at the end, and what is said at every symbol.
+// Run one long word through a machine, as its program says: the state at the end, and the output at every symbol.
 //
 // The word is read in blocks that stay in the cache. Within a block, pieces run side by side as soon as it is known
 // where each begins: by composing the pieces before it in registers, or by looking back. Every way gives the same.
 #include <memory>
 
-#include "letters.hpp"
+#include "decode.hpp"
 #include "lookback.hpp"
 #include "program.hpp"
 #include "registers.hpp"
@@ -14,7 +14,7 @@ namespace detent {
 namespace {
 
 constexpr int64_t PIECE = 4352;  // letters; not a power of two, lest all pieces share the same lines of the cache
-constexpr int SILENT = 8, TALKING = 4;  // pieces walked at once: as many as there are registers for
+constexpr int PIECES_WITHOUT_OUTPUT = 8, PIECES_WITH_OUTPUT = 4;  // pieces walked at once: as many as there are registers for
 constexpr int64_t LONGEST_PIECE = 1 << 17;
 constexpr size_t MOST_CANDIDATES = 4;
 constexpr int MOST_HEADS = 64;
@@ -24,17 +24,17 @@ constexpr int64_t LONGEST_PAUSE = 1024;
 // Looking back costs the more, the more states there are: longer blocks make up for it, within reason.
 int64_t block_length(const Program& program) {
     if (program.strategy != LOOKBACK) return PIECES * PIECE;
-    return SILENT * std::max<int64_t>(2 * PIECE, std::min<int64_t>(64 * program.states, LONGEST_PIECE));
+    return PIECES_WITHOUT_OUTPUT * std::max<int64_t>(2 * PIECE, std::min<int64_t>(64 * program.states, LONGEST_PIECE));
 }
 
 template <class Letter, class State>
 class Run {
    public:
-    Run(const Program& program, const Saying* saying, int64_t state, uint8_t* out)
-        : program_(program), bytes_(saying ? saying->bytes : 0), state_(uint32_t(state)), out_(out) {
+    Run(const Program& program, const Outputs* outputs, int64_t state, uint8_t* out)
+        : program_(program), bytes_(outputs ? outputs->bytes : 0), state_(uint32_t(state)), out_(out) {
         const int shift = int(program.shift), entry = int(bytes_);
-        step_ = {static_cast<const State*>(program.step), entry ? bytes_of(saying->step) : nullptr, shift, entry};
-        next_ = {static_cast<const State*>(program.next), entry ? bytes_of(saying->next) : nullptr, shift,
+        step_ = {static_cast<const State*>(program.step), entry ? bytes_of(outputs->step) : nullptr, shift, entry};
+        next_ = {static_cast<const State*>(program.next), entry ? bytes_of(outputs->next) : nullptr, shift,
                  int(entry * program.pack)};
         if (program.strategy == LOOKBACK) lookback_.reset(new Lookback<State>(next_.next, shift, program.states));
     }
@@ -67,7 +67,7 @@ class Run {
     int64_t by_strategy(const Letter* letters, int64_t count) {
         switch (program_.strategy) {
             case PACKED: return in_groups(letters, count);
-            case LOOKBACK: return count < SILENT * SHORT ? in_groups(letters, count) : looking_back(letters, count);
+            case LOOKBACK: return count < PIECES_WITHOUT_OUTPUT * SHORT ? in_groups(letters, count) : by_lookback(letters, count);
             case REGISTERS: return count < PIECES * SHORT ? 0 : in_registers(letters, count);
         }
         return 0;
@@ -115,36 +115,36 @@ class Run {
         return uint32_t(program_.decode[number]);
     }
 
-    int64_t looking_back(const Letter* letters, int64_t count) {
+    int64_t by_lookback(const Letter* letters, int64_t count) {
         // a sixteenth is left for reading before the pieces begin
-        const int64_t steps = count / program_.pack * 15 / 16 / SILENT;
+        const int64_t steps = count / program_.pack * 15 / 16 / PIECES_WITHOUT_OUTPUT;
         const Letter* groups = group(letters, count - count % program_.pack, program_.pack);
-        const int64_t before = ask_again() ? settle(groups, steps, count / program_.pack - SILENT * steps) : -1;
+        const int64_t before = should_look_back() ? settle(groups, steps, count / program_.pack - PIECES_WITHOUT_OUTPUT * steps) : -1;
         if (before < 0) {
-            follow(next_, groups, SILENT * steps, program_.pack);
-            return SILENT * steps * program_.pack;
+            follow(next_, groups, PIECES_WITHOUT_OUTPUT * steps, program_.pack);
+            return PIECES_WITHOUT_OUTPUT * steps * program_.pack;
         }
         follow(next_, groups, before, program_.pack);
         groups += before;
-        uint32_t states[SILENT + 1];
+        uint32_t states[PIECES_WITHOUT_OUTPUT + 1];
         choose(groups, steps, states);
-        state_ = states[SILENT];
+        state_ = states[PIECES_WITHOUT_OUTPUT];
         const int64_t piece = steps * program_.pack;
-        for (int i = 0; bytes_ && i < SILENT; i += TALKING) {
-            walk<TALKING>(next_, groups + i * steps, steps, states + i, out_ + i * piece * bytes_);
-            state_ = states[i + TALKING - 1];
+        for (int i = 0; bytes_ && i < PIECES_WITHOUT_OUTPUT; i += PIECES_WITH_OUTPUT) {
+            walk<PIECES_WITH_OUTPUT>(next_, groups + i * steps, steps, states + i, out_ + i * piece * bytes_);
+            state_ = states[i + PIECES_WITH_OUTPUT - 1];
         }
-        out_ += SILENT * piece * bytes_;
-        return before * program_.pack + SILENT * piece;
+        out_ += PIECES_WITHOUT_OUTPUT * piece * bytes_;
+        return before * program_.pack + PIECES_WITHOUT_OUTPUT * piece;
     }
 
-    // A word that keeps its states apart is not asked again at every block.
-    bool ask_again() { return pause_ == 0 || --pause_ == 0; }
+    // After a failed lookback, a growing number of blocks is read without trying again.
+    bool should_look_back() { return pause_ == 0 || --pause_ == 0; }
 
     // How many groups to read before the pieces begin; -1 when too many states stay apart.
     int64_t settle(const Letter* groups, int64_t steps, int64_t most) {
-        int64_t before = lookback_->settle(groups + steps, steps, SILENT - 1, 2 * steps);
-        for (int i = 0; i + 1 < SILENT; ++i)
+        int64_t before = lookback_->settle(groups + steps, steps, PIECES_WITHOUT_OUTPUT - 1, 2 * steps);
+        for (int i = 0; i + 1 < PIECES_WITHOUT_OUTPUT; ++i)
             if (before > most || lookback_->candidates(i).size() > MOST_CANDIDATES) before = -1;
         pause_ = before < 0 ? next_pause_ : 0;
         next_pause_ = before < 0 ? std::min(2 * next_pause_, LONGEST_PAUSE) : 1;
@@ -152,24 +152,24 @@ class Run {
     }
 
     // The state at the beginning of every piece, and at the end of the last unless something is to be written on the
-    // way there. Every candidate is followed silently; each piece begins where the one before it ends.
+    // way there. Every candidate is run without output; each piece begins where the one before it ends.
     void choose(const Letter* groups, int64_t steps, uint32_t* states) {
         known_ = {State(state_)};
         size_t rounds = 1;
-        for (int i = 0; i < SILENT; ++i) {
+        for (int i = 0; i < PIECES_WITHOUT_OUTPUT; ++i) {
             states[i] = starts(i)[0];
             rounds = std::max(rounds, starts(i).size());
         }
-        states[SILENT] = state_;
+        states[PIECES_WITHOUT_OUTPUT] = state_;
         if (rounds == 1 && bytes_) return;
-        uint32_t ends[MOST_CANDIDATES][SILENT];
-        Tables<State> silent = next_;
-        silent.entry = 0;
+        uint32_t ends[MOST_CANDIDATES][PIECES_WITHOUT_OUTPUT];
+        Tables<State> without_output = next_;
+        without_output.entry = 0;
         for (size_t round = 0; round < rounds; ++round) {
-            for (int i = 0; i < SILENT; ++i) ends[round][i] = starts(i)[std::min(round, starts(i).size() - 1)];
-            walk<SILENT>(silent, groups, steps, ends[round], nullptr);
+            for (int i = 0; i < PIECES_WITHOUT_OUTPUT; ++i) ends[round][i] = starts(i)[std::min(round, starts(i).size() - 1)];
+            walk<PIECES_WITHOUT_OUTPUT>(without_output, groups, steps, ends[round], nullptr);
         }
-        for (int i = 0; i < SILENT; ++i) {
+        for (int i = 0; i < PIECES_WITHOUT_OUTPUT; ++i) {
             const auto which = std::find(starts(i).begin(), starts(i).end(), State(states[i])) - starts(i).begin();
             states[i + 1] = ends[which][i];
         }
@@ -200,20 +200,20 @@ class Run {
 };
 
 template <class Letter, class State>
-int64_t run(const Program& program, const Saying* saying, const Word& word, int64_t length, int64_t* state, void* out) {
-    Run<Letter, State> run(program, saying, *state, static_cast<uint8_t*>(out));
+int64_t run(const Program& program, const Outputs* outputs, const Word& word, int64_t length, int64_t* state, void* out) {
+    Run<Letter, State> run(program, outputs, *state, static_cast<uint8_t*>(out));
     const int64_t unknown = run.all(word, length);
     if (unknown < 0) *state = run.state();
     return unknown;
 }
 
 template <class Letter>
-int64_t run(const Program& program, const Saying* saying, const Word& word, int64_t length, int64_t* state, void* out) {
+int64_t run(const Program& program, const Outputs* outputs, const Word& word, int64_t length, int64_t* state, void* out) {
     switch (program.state_bytes) {
-        case 1: return run<Letter, uint8_t>(program, saying, word, length, state, out);
-        case 2: return run<Letter, uint16_t>(program, saying, word, length, state, out);
+        case 1: return run<Letter, uint8_t>(program, outputs, word, length, state, out);
+        case 2: return run<Letter, uint16_t>(program, outputs, word, length, state, out);
     }
-    return run<Letter, uint32_t>(program, saying, word, length, state, out);
+    return run<Letter, uint32_t>(program, outputs, word, length, state, out);
 }
 
 }  // namespace
@@ -223,12 +223,12 @@ int64_t run(const Program& program, const Saying* saying, const Word& word, int6
 DETENT_API int detent_register_features() { return detent::register_features(); }
 
 // Reads `length` symbols from *state on and leaves the state after them there. `letter_of` says for text what letter a
-// byte stands for (any number that is no symbol for one that is unknown), or is null. `saying` and `out` may be null.
+// byte stands for (any number that is no symbol for one that is unknown), or is null. `outputs` and `out` may be null.
 // Returns -1, or the place of the first symbol that the machine does not have; then *state is as it was.
-DETENT_API int64_t detent_interpret(const detent::Program* program, const detent::Saying* saying, const void* symbols,
+DETENT_API int64_t detent_interpret(const detent::Program* program, const detent::Outputs* outputs, const void* symbols,
                                     int symbol_bytes, const uint8_t* letter_of, int64_t length, int64_t* state,
                                     void* out) {
     const detent::Word word{symbols, symbol_bytes, letter_of};
-    return program->symbols <= 256 ? detent::run<uint8_t>(*program, saying, word, length, state, out)
-                                   : detent::run<uint16_t>(*program, saying, word, length, state, out);
+    return program->symbols <= 256 ? detent::run<uint8_t>(*program, outputs, word, length, state, out)
+                                   : detent::run<uint16_t>(*program, outputs, word, length, state, out);
 }

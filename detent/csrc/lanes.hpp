@@ -51,7 +51,7 @@ DETENT_INLINE typename Lane<T>::Vector spread(T value) {
     return typename Lane<T>::Vector{} + value;
 }
 
-// Rows that are visited in no order are asked for a little before they are needed.
+// Prefetch rows that are visited in no particular order.
 template <class T>
 DETENT_INLINE void fetch(const T* from, const T* to) {
     for (; from < to; from += 64 / sizeof(T)) __builtin_prefetch(from);

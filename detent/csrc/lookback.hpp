@@ -1,4 +1,4 @@
-// Where pieces of a word begin, found by reading a little before them: whatever the state was, soon few are possible.
+// Find the states in which pieces of a word begin by reading a little before them: soon few states are possible.
 //
 // All states are followed from a few places of the word at once. Where they have merged into one, the state there is
 // known, not guessed. Where a handful stays apart, each of them is a candidate.

@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "crew.hpp"
+#include "thread_pool.hpp"
 
 namespace detent {
 
-constexpr int64_t GRAIN = 1 << 17;  // numbers written that take about as long as a sleeping thread takes to be woken
+constexpr int64_t GRAIN = 1 << 17;  // numbers written in about the time that it takes to wake a thread
 
-// How many threads a job is worth, by the numbers it writes; a multiply-add into a register counts for an eighth.
-inline int worth(int64_t numbers, int threads) {
+// How many threads speed up a job that writes so many numbers; a multiply-add into a register counts for an eighth.
+inline int useful_threads(int64_t numbers, int threads) {
     return int(std::max<int64_t>(1, std::min<int64_t>(threads, numbers / GRAIN)));
 }
 
@@ -24,9 +24,9 @@ void parallel_ranges(int64_t count, int threads, Work work) {
         return;
     }
     auto share = [&](int64_t worker) { work(count * worker / workers, count * (worker + 1) / workers); };
-    Crew::Turn turn;
-    if (turn.crew)
-        turn.crew->run(workers, share);
+    ThreadPool::Lease lease;
+    if (lease.pool)
+        lease.pool->run(workers, share);
     else
         for (int64_t worker = 0; worker < workers; ++worker) share(worker);
 }

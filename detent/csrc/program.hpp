@@ -28,8 +28,8 @@ struct Program {
     const int32_t* decode;       // the indices' number -> state
 };
 
-// What to write for every symbol: an entry of `bytes` per letter, `pack * bytes` per group, laid out as step and next.
-struct Saying {
+// The output of every symbol: an entry of `bytes` per letter, `pack * bytes` per group, laid out as step and next.
+struct Outputs {
     int64_t bytes;
     const void *step, *next;
 };

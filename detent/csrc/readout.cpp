@@ -7,7 +7,7 @@ namespace {
 
 // output[row] = offset + vectors[head 0, its index] + vectors[head 1, its index] + ..., in that order.
 template <class T, class Cell>
-DETENT_INLINE void read_rows(const T* vectors, const T* offset, int64_t m, const std::vector<Head>& heads,
+DETENT_INLINE void read_out_rows(const T* vectors, const T* offset, int64_t m, const std::vector<Head>& heads,
                              const Cell* states, T* output, int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
         T* out = output + n * m;
@@ -21,7 +21,7 @@ DETENT_INLINE void read_rows(const T* vectors, const T* offset, int64_t m, const
 
 // gradient[index of head h in row n] += output_gradient[row n], for inputs [from, to), rows in order.
 template <class T, class Cell>
-DETENT_INLINE void collect_rows(const T* output_gradient, int64_t m, const std::vector<Head>& heads, const Cell* states,
+DETENT_INLINE void read_out_backward_rows(const T* output_gradient, int64_t m, const std::vector<Head>& heads, const Cell* states,
                                 int64_t rows, T* gradient, int64_t from, int64_t to) {
     for (int64_t n = 0; n < rows; ++n)
         for (size_t h = 0; h < heads.size(); ++h) {
@@ -47,7 +47,7 @@ DETENT_INLINE void project(const T* value, int64_t width, const T* weight, int64
 
 // The projected value vector of every index: S x m.
 template <class T>
-DETENT_INLINE void fold(const T* values, int64_t width, const T* weight, int64_t m, const std::vector<Head>& heads,
+DETENT_INLINE void project_values(const T* values, int64_t width, const T* weight, int64_t m, const std::vector<Head>& heads,
                         T* vectors) {
     const int64_t stride = width * int64_t(heads.size());
     std::vector<T> columns(size_t(width * ROWS<T>)), packed, nothing, block;
@@ -104,9 +104,9 @@ DETENT_INLINE void multiply(Strided<T> left, int64_t rows, int64_t terms, const 
     }
 }
 
-// The adjoint of `fold`: from the gradient of the vectors to those of the values and of the projection.
+// The adjoint of `project_values`: from the gradient of the vectors to those of the values and of the projection.
 template <class T>
-DETENT_INLINE void unfold(const T* gradient, const T* values, int64_t width, const T* weight, int64_t m,
+DETENT_INLINE void project_values_backward(const T* gradient, const T* values, int64_t width, const T* weight, int64_t m,
                           const std::vector<Head>& heads, T* of_values, T* of_weight) {
     const int64_t stride = width * int64_t(heads.size());
     for (size_t h = 0; h < heads.size(); ++h) {
@@ -117,9 +117,9 @@ DETENT_INLINE void unfold(const T* gradient, const T* values, int64_t width, con
     }
 }
 
-// What `read` of the folded vectors would say, from the few that are needed.
+// `read_out` of the projected vectors, projecting only those that are read.
 template <class T>
-void speak(const T* values, int64_t width, const T* weight, const T* offset, int64_t m,
+void read_rows(const T* values, int64_t width, const T* weight, const T* offset, int64_t m,
            const std::vector<Head>& heads, const int64_t* states, int64_t rows, T* output) {
     const int64_t stride = width * int64_t(heads.size());
     std::vector<T> vector(static_cast<size_t>(m));
@@ -134,33 +134,33 @@ void speak(const T* values, int64_t width, const T* weight, const T* offset, int
     }
 }
 
-#define DETENT_FOLDING(T)                                                                                          \
-    DETENT_CLONES void fold_of(const T* values, int64_t width, const T* weight, int64_t m,                         \
+#define DETENT_PROJECT_CLONES(T)                                                                                          \
+    DETENT_CLONES void project_values_of(const T* values, int64_t width, const T* weight, int64_t m,                         \
                                const std::vector<Head>& heads, T* vectors) {                                       \
-        fold<T>(values, width, weight, m, heads, vectors);                                                         \
+        project_values<T>(values, width, weight, m, heads, vectors);                                                         \
     }                                                                                                              \
-    DETENT_CLONES void unfold_of(const T* gradient, const T* values, int64_t width, const T* weight, int64_t m,    \
+    DETENT_CLONES void project_values_backward_of(const T* gradient, const T* values, int64_t width, const T* weight, int64_t m,    \
                                  const std::vector<Head>& heads, T* of_values, T* of_weight) {                     \
-        unfold<T>(gradient, values, width, weight, m, heads, of_values, of_weight);                                \
+        project_values_backward<T>(gradient, values, width, weight, m, heads, of_values, of_weight);                                \
     }
-DETENT_FOLDING(float)
-DETENT_FOLDING(double)
+DETENT_PROJECT_CLONES(float)
+DETENT_PROJECT_CLONES(double)
 
-#define DETENT_READ(T, CELL)                                                                                       \
-    DETENT_CLONES void read_rows_of(const T* vectors, const T* offset, int64_t m, const std::vector<Head>& heads,  \
+#define DETENT_READ_CLONES(T, CELL)                                                                                       \
+    DETENT_CLONES void read_out_rows_of(const T* vectors, const T* offset, int64_t m, const std::vector<Head>& heads,  \
                                     const CELL* states, T* output, int64_t begin, int64_t end) {                   \
-        read_rows<T, CELL>(vectors, offset, m, heads, states, output, begin, end);                                 \
+        read_out_rows<T, CELL>(vectors, offset, m, heads, states, output, begin, end);                                 \
     }                                                                                                              \
-    DETENT_CLONES void collect_rows_of(const T* gradient, int64_t m, const std::vector<Head>& heads,               \
+    DETENT_CLONES void read_out_backward_rows_of(const T* gradient, int64_t m, const std::vector<Head>& heads,               \
                                        const CELL* states, int64_t rows, T* out, int64_t from, int64_t to) {       \
-        collect_rows<T, CELL>(gradient, m, heads, states, rows, out, from, to);                                    \
+        read_out_backward_rows<T, CELL>(gradient, m, heads, states, rows, out, from, to);                                    \
     }
-DETENT_READ(float, uint8_t)
-DETENT_READ(float, uint16_t)
-DETENT_READ(float, int64_t)
-DETENT_READ(double, uint8_t)
-DETENT_READ(double, uint16_t)
-DETENT_READ(double, int64_t)
+DETENT_READ_CLONES(float, uint8_t)
+DETENT_READ_CLONES(float, uint16_t)
+DETENT_READ_CLONES(float, int64_t)
+DETENT_READ_CLONES(double, uint8_t)
+DETENT_READ_CLONES(double, uint16_t)
+DETENT_READ_CLONES(double, int64_t)
 
 }  // namespace
 
@@ -177,8 +177,8 @@ DETENT_READ(double, int64_t)
                                             int64_t head_count, const void* states, int cell_bytes, int64_t rows,  \
                                             T* output, int threads) {                                              \
         const std::vector<Head> heads = layout(sizes, head_count);                                                 \
-        DETENT_BY_CELL(cell_bytes, parallel_ranges(rows, worth(rows * m * head_count, threads), [&](int64_t begin, int64_t end) { \
-            read_rows_of(vectors, offset, m, heads, static_cast<Cells>(states), output, begin, end);               \
+        DETENT_BY_CELL(cell_bytes, parallel_ranges(rows, useful_threads(rows * m * head_count, threads), [&](int64_t begin, int64_t end) { \
+            read_out_rows_of(vectors, offset, m, heads, static_cast<Cells>(states), output, begin, end);               \
         }));                                                                                                       \
     }                                                                                                              \
     DETENT_API int64_t detent_collect_##SUFFIX(const T* gradient, int64_t m, const int64_t* sizes,                 \
@@ -186,27 +186,27 @@ DETENT_READ(double, int64_t)
                                                int64_t rows, T* out, int threads) {                                \
         const std::vector<Head> heads = layout(sizes, head_count);                                                 \
         const int64_t strips = (m + 15) / 16;                                                                      \
-        DETENT_BY_CELL(cell_bytes, parallel_ranges(strips, worth(rows * m * head_count, threads), [&](int64_t begin, int64_t end) { \
-            collect_rows_of(gradient, m, heads, static_cast<Cells>(states), rows, out, begin * 16,                 \
+        DETENT_BY_CELL(cell_bytes, parallel_ranges(strips, useful_threads(rows * m * head_count, threads), [&](int64_t begin, int64_t end) { \
+            read_out_backward_rows_of(gradient, m, heads, static_cast<Cells>(states), rows, out, begin * 16,                 \
                             std::min(end * 16, m));                                                                \
         }));                                                                                                       \
     }
-#define DETENT_FOLD(SUFFIX, T)                                                                                     \
+#define DETENT_PROJECT(SUFFIX, T)                                                                                     \
     DETENT_API void detent_fold_##SUFFIX(const T* values, int64_t width, const T* weight, int64_t m,               \
                                          const int64_t* sizes, int64_t heads, T* vectors) {                        \
-        fold_of(values, width, weight, m, layout(sizes, heads), vectors);                                          \
+        project_values_of(values, width, weight, m, layout(sizes, heads), vectors);                                          \
     }                                                                                                              \
     DETENT_API void detent_unfold_##SUFFIX(const T* gradient, const T* values, int64_t width, const T* weight,     \
                                            int64_t m, const int64_t* sizes, int64_t heads, T* of_values,           \
                                            T* of_weight) {                                                         \
-        unfold_of(gradient, values, width, weight, m, layout(sizes, heads), of_values, of_weight);                 \
+        project_values_backward_of(gradient, values, width, weight, m, layout(sizes, heads), of_values, of_weight);                 \
     }                                                                                                              \
     DETENT_API void detent_speak_##SUFFIX(const T* values, int64_t width, const T* weight, const T* offset,        \
                                           int64_t m, const int64_t* sizes, int64_t heads, const int64_t* states,   \
                                           int64_t rows, T* output) {                                               \
-        speak(values, width, weight, offset, m, layout(sizes, heads), states, rows, output);                       \
+        read_rows(values, width, weight, offset, m, layout(sizes, heads), states, rows, output);                       \
     }
-DETENT_FOLD(f32, float)
-DETENT_FOLD(f64, double)
+DETENT_PROJECT(f32, float)
+DETENT_PROJECT(f64, double)
 DETENT_READOUT(f32, float)
 DETENT_READOUT(f64, double)

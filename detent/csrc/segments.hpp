@@ -1,11 +1,11 @@
-// Rows in pieces. A segment is a run of consecutive input rows that one state travels through.
+// Segments. A segment is a run of consecutive input rows that one state travels through.
 //
 // Batches, padding, packed sequences, resets and chunks are all lists of segments, six numbers each:
 //   row       its first row in the flat input and output
 //   length    how many rows it reads
-//   room      how many rows follow that only hold its last state (padding)
+//   padding   how many rows follow that hold its last state
 //   sequence  which sequence it belongs to, and
-//   time      at which step of it the segment begins: together they name the noise
+//   time      at which step of it the segment begins: together with the seed they determine the noise
 //   local     its first row in the buffers of this call, where segments lie back to back
 #pragma once
 #include "parallel.hpp"
@@ -13,7 +13,7 @@
 namespace detent {
 
 struct Segment {
-    int64_t row, length, room, sequence, time, local;
+    int64_t row, length, padding, sequence, time, local;
 };
 
 // Walks through local rows in order and says where each one lives.

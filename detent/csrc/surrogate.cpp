@@ -5,7 +5,7 @@
 // From g: the gradient of the row, sum_j g[j] w[k, j], and of the weights of column k, g x^T. Rows are grouped by
 // the column they used, so both are products with d x m weights. No d x d gradient exists anywhere.
 #include "logits.hpp"
-#include "noise.hpp"
+#include "gumbel.hpp"
 #include "segments.hpp"
 
 using namespace detent;
@@ -13,7 +13,7 @@ using namespace detent;
 namespace {
 
 constexpr int64_t STRIP = 64;  // rows whose inputs stay in the cache while the weights' gradient is summed
-constexpr int64_t AHEAD = 16;  // rows that are asked for before they are needed
+constexpr int64_t AHEAD = 16;  // rows prefetched before they are needed
 
 template <class T>
 struct Job {
@@ -137,16 +137,16 @@ DETENT_INLINE void work_tiles(const Job<T>& job, const Head& head, const Grouped
                 fetch(x, x + job.m);
             }
         Keys<T> keys;
-        const T *rows[ROWS<T>], *worth[ROWS<T>];
+        const T *rows[ROWS<T>], *lambda_rows[ROWS<T>];
         for (int lane = 0; lane < ROWS<T>; ++lane) {
             // lanes beyond the tile repeat its last row: harmless, and never written back
             const int64_t local = order[tile.first + std::min<int64_t>(lane, tile.rows - 1)];
             const int64_t row = job.place[local];
             keys.set(lane, job.keys[local]);
-            worth[lane] = job.lambda + local * job.indices + head.index;
+            lambda_rows[lane] = job.lambda + local * job.indices + head.index;
             rows[lane] = job.input ? job.input + row * job.m : job.logits + job.index[row] * job.entries + entry;
         }
-        put_rows(worth, d, lambda.data());
+        put_rows(lambda_rows, d, lambda.data());
         put_rows(rows, job.input ? job.m : d, job.input ? columns.data() : logits.data());
         if (job.input)
             product(columns.data(), packed + tile.column * d * job.m, job.m, job.bias + entry, d, logits.data());
@@ -180,7 +180,7 @@ DETENT_INLINE void sum_outer(const Job<T>& job, const Head& head, const Grouped&
     const int64_t pieces = (to - from + WIDE - 1) / WIDE;
     std::vector<T> strip_g(size_t(STRIP * d)), strip_x(size_t(pieces * STRIP * WIDE));
     auto row = [&](int64_t n) { return job.input + job.place[grouped.order[n]] * job.m; };
-    auto worth = [&](int64_t n) { return job.lambda + grouped.order[n] * job.indices + head.index; };
+    auto lambda_row = [&](int64_t n) { return job.lambda + grouped.order[n] * job.indices + head.index; };
     for (int64_t k = 0; k < d; ++k)
         for (int64_t first = grouped.begin[k]; first < grouped.begin[k + 1]; first += STRIP) {
             const int64_t rows = std::min(STRIP, grouped.begin[k + 1] - first);
@@ -189,11 +189,11 @@ DETENT_INLINE void sum_outer(const Job<T>& job, const Head& head, const Grouped&
                 const T* x = row(first + n);
                 for (int64_t i = from, piece = 0; i < to; i += WIDE, ++piece)
                     copy_wide(x + i, to - i, strip_x.data() + (piece * STRIP + n) * WIDE);
-                std::copy_n(worth(first + n), d, strip_g.data() + n * d);
+                std::copy_n(lambda_row(first + n), d, strip_g.data() + n * d);
                 const int64_t later = first + n + AHEAD;
                 if (later < int64_t(grouped.order.size())) {
                     fetch(row(later) + from, row(later) + to);
-                    fetch(worth(later), worth(later) + d);
+                    fetch(lambda_row(later), lambda_row(later) + d);
                 }
             }
             T* gradient = weight_gradient + (head.entry + k * d) * job.m;
@@ -275,7 +275,7 @@ void surrogate(const T* input, const T* weight, const T* bias, int64_t m, const 
             const int64_t entry = head.entry + k * head.size;
             pack_entries(weight, m, entry, entry + head.size, packed.data() + k * head.size * m);
         }
-        const int workers = worth(rows * head.size * (input ? 4 + m / 4 : 4), threads);
+        const int workers = useful_threads(rows * head.size * (input ? 4 + m / 4 : 4), threads);
         parallel_ranges(int64_t(grouped.tiles.size()), workers, [&](int64_t begin, int64_t end) {
             work_tiles_of(job, head, grouped, packed.data(), begin, end);
         });

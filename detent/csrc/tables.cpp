@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "logits.hpp"
-#include "noise.hpp"
+#include "gumbel.hpp"
 #include "segments.hpp"
 
 using namespace detent;
@@ -154,7 +154,7 @@ int64_t tables(const T* input, const T* weight, const T* bias, int64_t m, const 
     const Job<T> job{{input, packed.data(), bias, m, logits, index, entries}, &parts, segments, segment_count, rows,
                      indices, noisy != 0, T(1.0 / temperature), seed, tables, &bad};
     const int64_t numbers = rows * entries * (input ? 1 + m / 8 : 1);
-    parallel_ranges((rows + ROWS<T> - 1) / ROWS<T>, worth(numbers, threads), [&](int64_t begin, int64_t end) {
+    parallel_ranges((rows + ROWS<T> - 1) / ROWS<T>, useful_threads(numbers, threads), [&](int64_t begin, int64_t end) {
         if (cell_bytes == 1)
             make_tables_of(job, uint8_t{}, begin, end);
         else
@@ -199,13 +199,13 @@ void logits(const T* input, const int64_t* place, const T* weight, const T* bias
     std::vector<T> packed(static_cast<size_t>(entries * m));
     pack_entries(weight, m, 0, entries, packed.data());
     const int64_t numbers = rows * (entries * m / 8 + m);
-    parallel_ranges((rows + ROWS<T> - 1) / ROWS<T>, worth(numbers, threads), [&](int64_t begin, int64_t end) {
+    parallel_ranges((rows + ROWS<T> - 1) / ROWS<T>, useful_threads(numbers, threads), [&](int64_t begin, int64_t end) {
         write_logits_of(input, place, packed.data(), bias, m, entries, rows, out, begin, end);
     });
 }
 
 template <class T>
-void gains(const T* gradient, const T* vectors, int64_t m, int64_t indices, const Segment* segments, int64_t count,
+void index_gains(const T* gradient, const T* vectors, int64_t m, int64_t indices, const Segment* segments, int64_t count,
            T* out, int threads) {
     const std::vector<T> nothing(static_cast<size_t>(indices), T(0));
     std::vector<int64_t> place(static_cast<size_t>(local_rows(segments, count)));
@@ -252,16 +252,16 @@ DETENT_API void detent_logits_f64(const double* input, const double* weight, con
     logits<double>(input, nullptr, weight, bias, m, entries, rows, out, threads);
 }
 
-// What each index would have gained, local rows x indices: the gradient of a row times the vector of the index.
-#define DETENT_GAINS(NAME, T)                                                                              \
+// The derivative of the loss by reading out each index, local rows x indices: output gradient times vector.
+#define DETENT_INDEX_GAINS(NAME, T)                                                                              \
     DETENT_API void NAME(const T* gradient, const T* vectors, int64_t m, int64_t indices,                  \
                          const Segment* segments, int64_t segment_count, T* out, int threads) {            \
-        gains<T>(gradient, vectors, m, indices, segments, segment_count, out, threads);                    \
+        index_gains<T>(gradient, vectors, m, indices, segments, segment_count, out, threads);                    \
     }
-DETENT_GAINS(detent_gains_f32, float)
-DETENT_GAINS(detent_gains_f64, double)
+DETENT_INDEX_GAINS(detent_gains_f32, float)
+DETENT_INDEX_GAINS(detent_gains_f64, double)
 
-// The noise itself, local rows x entries, for whoever wants to look at it.
+// The noise itself, local rows x entries, for tests.
 DETENT_API void detent_gumbel(const Segment* segments, int64_t count, int64_t entries, uint64_t seed, float* noise) {
     fill_noise(segments, count, entries, seed, noise, 0, local_rows(segments, count));
 }

@@ -5,7 +5,7 @@
 
 namespace detent {
 
-DETENT_INLINE uint64_t scramble(uint64_t z) {  // the finaliser of splitmix64 (Steele, Lea and Flood 2014)
+DETENT_INLINE uint64_t scramble(uint64_t z) {  // the finalizer of splitmix64 (Steele, Lea and Flood 2014)
     z += 0x9E3779B97F4A7C15ull;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;

@@ -61,16 +61,16 @@ void prefix(const Cell* tables, int64_t batch, int64_t length, const int64_t* si
     });
 }
 
-// states[row][h] after every row of every segment, held through its room; finals[segment][h].
+// states[row][h] after every row of every segment, held through its padding rows; finals[segment][h].
 // With an index, row n reads table index[row]; without, table n (a local row).
 template <class Cell>
-void track(const Cell* tables, const int64_t* index, const int64_t* sizes, int64_t head_count,
+void trajectories(const Cell* tables, const int64_t* index, const int64_t* sizes, int64_t head_count,
            const Segment* segments, int64_t segment_count, const int64_t* starts, Cell* states, int64_t* finals,
            int threads) {
     const std::vector<Head> heads = layout(sizes, head_count);
     const int64_t indices = heads.back().index + heads.back().size;
     const int64_t rows = local_rows(segments, segment_count);
-    parallel_ranges(segment_count, worth(rows * head_count, threads), [&](int64_t first, int64_t last) {
+    parallel_ranges(segment_count, useful_threads(rows * head_count, threads), [&](int64_t first, int64_t last) {
         for (int64_t g = first; g < last; ++g) {
             const Segment& segment = segments[g];
             for (int64_t h = 0; h < head_count; ++h) {
@@ -83,7 +83,7 @@ void track(const Cell* tables, const int64_t* index, const int64_t* sizes, int64
                 else
                     for (int64_t t = 0; t < segment.length; ++t)
                         out[t * head_count] = Cell(k = column[(segment.local + t) * indices + k]);
-                for (int64_t t = segment.length; t < segment.length + segment.room; ++t) out[t * head_count] = Cell(k);
+                for (int64_t t = segment.length; t < segment.length + segment.padding; ++t) out[t * head_count] = Cell(k);
                 finals[g * head_count + h] = k;
             }
         }
@@ -91,14 +91,14 @@ void track(const Cell* tables, const int64_t* index, const int64_t* sizes, int64
 }
 
 // In place: gains[t] becomes lambda[t][k] = gains[t][k] + lambda[t + 1][tables[t + 1][k]], and after the last row
-// lambda is `last`. firsts[segment][k] is what a change of the segment's starting index is worth.
+// lambda is `last`. firsts[segment][k] is lambda before the segment's first row.
 template <class T, class Cell>
 void adjoint(const Cell* tables, const int64_t* sizes, int64_t head_count, const Segment* segments,
              int64_t segment_count, T* gains, const T* lasts, T* firsts, int threads) {
     const std::vector<Head> heads = layout(sizes, head_count);
     const int64_t indices = heads.back().index + heads.back().size;
     const int64_t rows = local_rows(segments, segment_count);
-    parallel_ranges(segment_count, worth(rows * indices, threads), [&](int64_t first, int64_t last) {
+    parallel_ranges(segment_count, useful_threads(rows * indices, threads), [&](int64_t first, int64_t last) {
         for (int64_t g = first; g < last; ++g) {
             const Segment& segment = segments[g];
             const T* ahead = lasts + g * indices;
@@ -142,7 +142,7 @@ DETENT_API int64_t detent_prefix(const void* tables, int cell_bytes, int64_t bat
 DETENT_API int64_t detent_track(const void* tables, int cell_bytes, const int64_t* index, const int64_t* sizes,
                                 int64_t heads, const Segment* segments, int64_t segment_count, const int64_t* starts,
                                 void* states, int64_t* finals, int threads) {
-    DETENT_BY_CELL(cell_bytes, track(static_cast<const Cell*>(tables), index, sizes, heads, segments, segment_count,
+    DETENT_BY_CELL(cell_bytes, trajectories(static_cast<const Cell*>(tables), index, sizes, heads, segments, segment_count,
                                      starts, static_cast<Cell*>(states), finals, threads));
 }
 

@@ -40,7 +40,7 @@ def test_as_many_threads_as_are_wanted_again_and_again(threads: int) -> None:
 
 
 def test_callers_that_come_at_once() -> None:
-    """One of them has the crew, the others do without; nobody gets another's numbers."""
+    """One caller leases the pool and the others run alone; no caller gets another's numbers."""
     wanted = [alone(seed) for seed in range(8)]
     native.set_threads(3)
 

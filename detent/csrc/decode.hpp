@@ -1,4 +1,4 @@
-// From symbols as they come to letters that are known to be in range, and from letters to groups of letters.
+// Decode symbols (any integer type, or text) to letters that are in range, and letters to groups of letters.
 #pragma once
 #include <algorithm>
 #include <cstdint>

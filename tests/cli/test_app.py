@@ -53,7 +53,7 @@ def test_run_of_wrong_calls(arguments: list[str], sentence: str, capsys: Capture
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "there is nothing in it"),
+        (b"", "bad.dot: it is empty."),
         (b"\xff\xfe\x00garbage", "is not UTF-8 text"),
         (b"digraph g { s0 -> s1 [label=a]; s0 -> s0 [label=a]; }", "line 1"),
         (bytes(range(128, 256)) * 80_000, "bad.dot, line 1"),

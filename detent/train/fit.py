@@ -50,7 +50,7 @@ def fit(config: TrainConfig, task: Task, trainer: Trainer) -> Run:
     return Run(
         config=config, task=task, model=model.eval(), steps=trainer.steps, restarts=checkpointer.attempt,
         seconds=checkpointer.seconds, history=trainer.history, finished=not trainer.paused,
-        resumed_at=checkpointer.resumed_at, result=result,
+        resumed_at=checkpointer.resumed_at, last_state=trainer.last_state, result=result,
     )  # fmt: skip
 
 

@@ -40,6 +40,8 @@ class Run:
     """False where training was paused at a step."""
     resumed_at: int = 0
     """The step at which this process resumed the run."""
+    last_state: Row = field(default_factory=dict, repr=False)
+    """Counters of the last phase after its last step; empty for a run that was loaded."""
     result: tuple[Extracted, Verdict] | None = field(default=None, repr=False)
     """The extracted machine and the verdict; None for a cell without tables."""
     _certificate: Certificate | None = field(default=None, repr=False)
@@ -73,9 +75,9 @@ class Run:
 
     @property
     def first_error(self) -> float:
-        """The mean first error of the words before the last check."""
-        rows = [row for row in self.history if "first_error" in row]
-        return float(rows[-1]["first_error"]) if rows else 0.0
+        """The mean first error of the words of the last step; of the last check for a run that was loaded."""
+        rows = [row["first_error"] for row in self.history if "first_error" in row]
+        return float(self.last_state.get("mean_first_error", rows[-1] if rows else 0.0))
 
     @property
     def learned(self) -> bool:

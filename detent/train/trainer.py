@@ -57,6 +57,8 @@ class Trainer:
         self.checkpointer = Checkpointer(None if run_dir is None else run_dir.checkpoint_path, save_every)
         self.history: list[Row] = [] if run_dir is None else run_dir.truncate_history(self.checkpointer.rows)
         self.paused = False
+        self.last_state: Row = {}
+        """Counters of the phase that ran last."""
 
     def note(self, row: Row) -> None:
         """Add a row to the history."""
@@ -94,6 +96,7 @@ class Trainer:
                 checkpointer.maybe_save(phase, now=signalled() or self.paused)
                 if signalled():
                     raise Interrupted(f"stopped after step {phase.steps} of the phase '{phase.name}'")
+        self.last_state = phase.state()
         if self.paused:
             self.pause_steps = checkpointer.total_steps + phase.steps
             return False

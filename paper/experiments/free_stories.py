@@ -42,11 +42,10 @@ def learn_freely(task: Task, seed: int, seconds: float, length: int) -> dict[str
     phase = EndToEndConfig(batch=64, length=length, check_words=128)
     config = configure(task.name, task=task, recipe="paper", seed=seed, restarts=0, end_to_end=phase)
     run = train(config, lambda row: print(row, flush=True), max_seconds=seconds)
-    last = run.history[-1] if run.history else {}
     return {
         "task": task.name, "recipe": "paper", "seed": seed, "layers": [list(heads) for heads in task.layers],
         "certified": run.certified, "steps": run.steps, "seconds": round(run.seconds, 1),
-        "budget_seconds": seconds, "restarts": 0, "length": length, "loss": last.get("loss"),
+        "budget_seconds": seconds, "restarts": 0, "length": length, "loss": run.last_state["loss"],
         "best_accuracy": run.accuracy, "first_error": run.first_error, "threads": torch.get_num_threads(),
     }  # fmt: skip
 

@@ -7,12 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from detent._types import MISSING
 from detent.automata import Mealy, Moore, tomita
-from detent.errors import InvalidConfig, InvalidInput, NotLearned
+from detent.errors import InvalidConfig, NotLearned
 from detent.learning.passive_learning import PassiveLearningConfig, infer_machine
-from detent.learning.prefix_tree import PrefixTree
-from detent.learning.state_merging import merge_states
 from detent.tasks import OutputTask, Task, task
 
 
@@ -46,7 +43,7 @@ def listen(machine, seed=1, settings=None):
 
 
 @pytest.mark.parametrize("k", range(1, 8))
-def test_tomitas_languages(k):
+def test_infer_machine_of_tomitas_languages(k):
     machine = tomita(k)
     found = listen(machine)
     assert found.n_states == machine.n_states
@@ -55,7 +52,7 @@ def test_tomitas_languages(k):
 
 
 @pytest.mark.parametrize(("n", "A"), [(10, 2), (10, 3), (30, 2), (60, 2)])
-def test_random_machines(n, A):
+def test_infer_machine_of_random_machines(n, A):
     machine = random_moore(n, A, 42)
     found = listen(machine)
     assert found.n_states <= n
@@ -64,7 +61,7 @@ def test_random_machines(n, A):
         assert answers(found, word) == answers(machine, word)
 
 
-def test_a_group_through_two_colours_has_all_its_states():
+def test_infer_machine_of_a_group_in_two_colors_has_all_its_states():
     machine = coloured("S4")
     found = listen(machine)
     assert found.n_states == 24
@@ -72,7 +69,7 @@ def test_a_group_through_two_colours_has_all_its_states():
         assert answers(found, word) == answers(machine, word)
 
 
-def test_what_is_said_on_the_way():
+def test_infer_machine_of_a_mealy_machine():
     """A Mealy machine whose output depends on where it came from: its states are split by what was said."""
     machine = Mealy(symbols="ab", tables=[[1, 1], [0, 1]], outputs="xyz", readout=[[0, 1], [2, 0]])
     found = listen(machine)
@@ -80,47 +77,12 @@ def test_what_is_said_on_the_way():
         assert answers(found, word) == answers(machine, word)
 
 
-def test_the_same_seed_hears_the_same():
+def test_infer_machine_is_determined_by_the_seed():
     machine = random_moore(12, 2, 3)
     assert listen(machine, 5) == listen(machine, 5)
 
 
-def test_a_tree_holds_what_was_heard():
-    tree = PrefixTree(2)
-    tree.add(np.array([[0, 1], [0, 0]]), np.array([[1, 0], [1, 1]]))
-    assert (len(tree), tree.words, tree.output, tree.visits) == (4, 2, [MISSING, 1, 0, 1], [2, 2, 1, 1])
-    assert tree.next == [{0: 1}, {1: 2, 0: 3}, {}, {}]
-    with pytest.raises(InvalidInput, match="the same word has output 0 and output 1"):
-        tree.add(np.array([[0, 1]]), np.array([[1, 1]]))
-
-
-def test_merging_is_undone_where_it_fails():
-    """'a' flips the output: three nodes in a row fold into two states, and a fourth that contradicts is a third."""
-    tree = PrefixTree(1)
-    tree.add(np.zeros((1, 6), int), np.array([[1, 0, 1, 0, 1, 0]]))
-    merged = merge_states(tree, max_states=10, max_comparisons=1000)
-    assert merged is not None
-    assert (merged.tables.tolist(), merged.output.tolist()) == ([[1, 0]], [0, 1])
-    assert merged.count_wrong(np.zeros((2, 4), int), np.array([[1, 0, 1, 0], [1, 0, 1, 1]])) == 1
-    tree = PrefixTree(1)
-    tree.add(np.zeros((1, 6), int), np.array([[1, 0, 1, 1, 0, 1]]))
-    again = merge_states(tree, max_states=10, max_comparisons=1000)
-    assert again is not None
-    assert (again.tables.tolist(), again.output.tolist()) == ([[1, 2, 0]], [1, 1, 0])
-    assert merge_states(tree, max_states=2, max_comparisons=1000) is None
-    assert merge_states(tree, max_states=10, max_comparisons=1) is None
-
-
-def test_what_was_never_heard_is_wrong():
-    tree = PrefixTree(2)
-    tree.add(np.zeros((1, 4), int), np.zeros((1, 4), int))
-    merged = merge_states(tree, max_states=4, max_comparisons=1000)
-    assert merged is not None
-    assert merged.tables[1].tolist() == [MISSING]
-    assert merged.count_wrong(np.array([[0, 1], [0, 0]]), np.zeros((2, 2), int)) == 1
-
-
-def test_too_little_is_said_so():
+def test_infer_machine_raises_where_words_are_too_few():
     machine = random_moore(60, 3, 1)
     with pytest.raises(
         NotLearned, match=r"not learned: after 8 words of 8 symbols, merging states gave .* on \d+ of 32"
@@ -130,7 +92,7 @@ def test_too_little_is_said_so():
         listen(machine, settings=PassiveLearningConfig(max_words=64, max_states=3))
 
 
-def test_outputs_as_labels():
+def test_output_task_labels_are_outputs():
     heard = OutputTask.of_task(task("Tomita4"))
     batch = heard.sample(3, 20, np.random.default_rng(2))
     for word, said in zip(batch.inputs, batch.states, strict=True):

@@ -14,7 +14,7 @@ from detent.runtime import load
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def test_the_five_lines_of_the_design(tmp_path):
+def test_train_extract_certify_run(tmp_path):
     run = detent.train("S4", seed=42, width=32)
     machine = detent.extract(run.model)
     verdict = detent.certify(machine, detent.task("S4").machine)
@@ -38,7 +38,7 @@ def test_the_five_lines_of_the_design(tmp_path):
         detent.train("S4", heads=[2, 2], width=32)
 
 
-def test_names_come_along_where_they_are_given(tmp_path):
+def test_extract_of_a_trained_model_takes_names(tmp_path):
     s3 = detent.task("S3").machine
     run = detent.train("S3", width=32)
     machine = detent.extract(run.model, symbols=s3.symbols, labels=s3.states)

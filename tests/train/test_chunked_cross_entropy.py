@@ -53,7 +53,7 @@ def test_low_rank_screen_passes_every_possible_label_and_few_others():
     assert not bool(passed[wanted].all()), "a direction less, and nothing noticed"
 
 
-def test_there_is_no_screen_where_labels_differ_in_every_direction():
+def test_low_rank_screen_is_none_where_labels_differ_in_every_direction():
     assert LowRankScreen.of(low_rank(torch.Generator().manual_seed(1), wide=1000.0), 7.0) is None
 
 
@@ -119,7 +119,7 @@ def compare_with_cross_entropy(readout, kind, generator):
         torch.testing.assert_close(quickly[name], gradient, **CLOSE)
 
 
-def test_labels_count_as_impossible_where_the_type_cannot_tell():
+def test_impossible_below_is_where_float32_cannot_tell():
     """Float32, 7920 labels: as many as there are, just below the bound, do not move a probability of 1."""
     below = np.float32(np.exp(-impossible_below(7920, torch.float32)))
     assert np.float32(1) + np.float32(7919 * below) == np.float32(1)

@@ -121,7 +121,7 @@ def assert_same(quickly, plainly):
 @pytest.mark.parametrize(
     ("name", "heads"), [("S3", (3, 2)), ("Z16", (16,)), ("A5", (5, 12)), ("FF", (3,)), ("M11", (11, 11, 11, 11))]
 )
-def test_the_gradient_is_that_of_the_plain_path_at_the_start(name, heads, noise):
+def test_fast_gradient_is_autograd_gradient_at_the_start(name, heads, noise):
 
     quickly, plainly, rollout = both(*fresh(name, heads, sharp=8.0), replace(SMALL, noise=noise))
     assert_same(quickly, plainly)
@@ -130,7 +130,7 @@ def test_the_gradient_is_that_of_the_plain_path_at_the_start(name, heads, noise)
 
 @pytest.mark.parametrize("noise", [True, False], ids=["noise", "no noise"])
 @pytest.mark.parametrize(("name", "heads"), [("S3", (3, 2)), ("DFF5", (3,)), ("S4", (4, 3, 2))])
-def test_the_gradient_is_that_of_the_plain_path_on_a_trained_model(name, heads, noise):
+def test_fast_gradient_is_autograd_gradient_on_a_trained_model(name, heads, noise):
 
     task, model = trained(name, heads)
     quickly, plainly, rollout = both(task, model, replace(SMALL, noise=noise))
@@ -140,16 +140,16 @@ def test_the_gradient_is_that_of_the_plain_path_on_a_trained_model(name, heads, 
         assert len(rollout.row.unique()) < rollout.row.numel() / 3, "few rows for many positions"
 
 
-def test_a_dictionary_of_logits_has_the_same_gradient():
+def test_fast_gradient_with_a_dictionary_of_logits():
     assert_same(*both(*fresh("S3", (3, 2), dictionary=4, sharp=4.0), SMALL)[:2])
 
 
-def test_another_backend_has_the_same_gradient():
+def test_fast_gradient_with_another_backend():
     assert_same(*both(*fresh("S3", (3, 2), backend="tree"), SMALL)[:2])
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.5, 20.0])
-def test_other_rates_of_the_mask_have_the_same_gradient(rate):
+def test_fast_gradient_with_other_mask_rates(rate):
 
     assert_same(*both(*fresh("S4", (4, 3, 2)), replace(SMALL, mask_rate=rate))[:2])
 
@@ -170,13 +170,13 @@ def other_mask(model):
 @pytest.mark.parametrize(
     "spoil", [bent("layers.0.block.weight"), bent("readout.bias"), other_mask], ids=["weight", "bias", "mask"]
 )
-def test_the_comparison_barks_when_one_number_is_another(spoil):
+def test_the_comparison_of_gradients_fails_when_one_number_differs(spoil):
     quickly, plainly, _ = both(*fresh("S3", (3, 2)), SMALL, spoil=spoil)
     with pytest.raises(AssertionError):
         assert_same(quickly, plainly)
 
 
-def test_the_mask_ends_where_its_weight_is_lost_in_float32():
+def test_mask_length_ends_where_a_weight_is_lost_in_float32():
     assert mask_length(3.0) == 6
     assert np.exp(-3.0 * 5) >= MASK_CUTOFF > np.exp(-3.0 * 6)
     weights = mask(torch.tensor([2]), 12, 3.0)[0]
@@ -187,7 +187,7 @@ def test_the_mask_ends_where_its_weight_is_lost_in_float32():
     assert mask(torch.tensor([2]), 12, 0.0).tolist() == [[1.0] * 12]
 
 
-def test_a_check_on_shared_rows_is_a_check_of_every_position():
+def test_first_errors_on_shared_rows_are_those_of_every_position():
     task, model = trained("S4", (4, 3, 2))
     model.eval().readout.bias.data[17] -= 100.0
     batch = task.sample(100, 70, np.random.default_rng(1))
@@ -198,7 +198,7 @@ def test_a_check_on_shared_rows_is_a_check_of_every_position():
     assert len(wanted.unique()) > 3
 
 
-def test_the_path_is_chosen_in_sight():
+def test_choose_gradient():
     task, model = fresh("S3", (3, 2))
     generator = np.random.default_rng(0)
     assert EndToEndPhase(model, task, EndToEndConfig(), generator).gradient == "fast"

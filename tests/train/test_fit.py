@@ -55,7 +55,7 @@ def test_fit_resumes_a_baseline_to_the_same_weights(cell: str, tmp_path: Path) -
     assert result(straight) == result(again)
 
 
-def test_a_run_that_is_over_is_not_trained_again(tmp_path: Path) -> None:
+def test_train_loads_a_finished_run(tmp_path: Path) -> None:
     config = small("S3", "mamba")
     first = train(config, out=tmp_path / "run")
     rows: list[object] = []
@@ -65,7 +65,7 @@ def test_a_run_that_is_over_is_not_trained_again(tmp_path: Path) -> None:
     assert not rows
 
 
-def test_a_campaign_goes_on_with_what_it_put_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_baselines_experiment_resumes_paused_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = tmp_path / "rows.jsonl"
     config = small("Z2", "mamba", seed=7, recipe="cpu")
     monkeypatch.setitem(RECIPES, "cpu", replace(RECIPES["cpu"], make=lambda *_: config))
@@ -77,13 +77,13 @@ def test_a_campaign_goes_on_with_what_it_put_down(tmp_path: Path, monkeypatch: p
     assert found == [(3, 0, False), (4, 3, False), (6, 4, True)]
 
 
-def test_another_config_is_refused(tmp_path: Path) -> None:
+def test_train_refuses_the_folder_of_another_cell(tmp_path: Path) -> None:
     train(small("S3", "mamba"), out=tmp_path / "run", until=2)
     with pytest.raises(InvalidConfig, match="holds a run already, with cell mamba, not aussm; name another folder"):
         train(small("S3", "aussm"), out=tmp_path / "run")
 
 
-def test_weights_of_another_run_are_refused(tmp_path: Path) -> None:
+def test_load_run_refuses_other_weights(tmp_path: Path) -> None:
     train(small("S3", "mamba"), out=tmp_path / "run", until=2)
     with pytest.raises(BrokenFile, match="this run is not finished; repeat `detent train` to resume it"):
         load_run(tmp_path / "run")
@@ -92,7 +92,7 @@ def test_weights_of_another_run_are_refused(tmp_path: Path) -> None:
         load_run(tmp_path / "run")
 
 
-def test_words_grow_with_the_first_error(tmp_path: Path) -> None:
+def test_end_to_end_phase_grows_the_length(tmp_path: Path) -> None:
     config = small("Z2", "mamba")
     config = replace(config, end_to_end=replace(config.end_to_end, length=64, grow_length=True))
     train(config, out=tmp_path / "run")
@@ -100,7 +100,7 @@ def test_words_grow_with_the_first_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["FF", "S3"])
-def test_a_trained_baseline_fails_at_a_finite_length(name: str, tmp_path: Path) -> None:
+def test_sweep_run_of_a_trained_baseline_fails_at_a_finite_length(name: str, tmp_path: Path) -> None:
     """Trained at length 12 until it is right there; swept far beyond."""
     config = configure(name, cell="mamba")
     phase = replace(config.end_to_end, length=12, steps=400, check_every=20, check_words=64, stop_checks=1)

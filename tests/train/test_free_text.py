@@ -37,7 +37,7 @@ def learned(folder: Path) -> Run:
     return run
 
 
-def test_it_is_certified_and_named_for_what_it_was_given(learned: Run) -> None:
+def test_train_stack_is_certified_and_recorded_as_distill(learned: Run) -> None:
     assert learned.certified, learned.verdict.explain()
     assert learned.config.recipe == "distill"
     assert learned.heads == (3, 3, 3, 3, 3)
@@ -46,7 +46,7 @@ def test_it_is_certified_and_named_for_what_it_was_given(learned: Run) -> None:
     assert "float32" in learned.certificate().proved
 
 
-def test_the_network_answers_long_stories(learned: Run) -> None:
+def test_train_stack_answers_long_stories(learned: Run) -> None:
     batch = learned.task.sample(8, 2003, np.random.default_rng(0))
     with torch.no_grad():
         h, _ = learned.model.eval().hidden(torch.from_numpy(batch.inputs.astype(np.int64)))
@@ -54,7 +54,7 @@ def test_the_network_answers_long_stories(learned: Run) -> None:
         assert np.array_equal(learned.model.answer_logits(h[:, -1]).argmax(-1).numpy(), batch.answers)
 
 
-def test_the_folder_brings_it_back(learned: Run, folder: Path) -> None:
+def test_load_run_of_a_stack(learned: Run, folder: Path) -> None:
     loaded = load_run(folder)
     assert loaded.config == learned.config
     model = loaded.model
@@ -62,7 +62,7 @@ def test_the_folder_brings_it_back(learned: Run, folder: Path) -> None:
     assert load_machine(folder / "machine.json").about["reads"] == "sentences in any order"
 
 
-def test_the_certificate_is_checked_by_the_verb(learned: Run, folder: Path, capsys: pytest.CaptureFixture) -> None:
+def test_check_of_the_certificate_of_a_stack(learned: Run, folder: Path, capsys: pytest.CaptureFixture) -> None:
     assert command(["check", str(folder / "certificate.json")]) == 0
     content = json.loads((folder / "certificate.json").read_text())
     answers = content["question"]["answers"]
@@ -70,13 +70,13 @@ def test_the_certificate_is_checked_by_the_verb(learned: Run, folder: Path, caps
     capsys.readouterr()
 
 
-def test_text_in_any_order_is_answered(learned: Run, folder: Path) -> None:
+def test_answer_machine_reads_sentences_in_any_order(learned: Run, folder: Path) -> None:
     machine = load_machine(folder / "machine.json")
     text = "bob has the key . bob swaps with alice . . who has the key ? bob has the ring . who has the ring ?"
     assert [said for said in machine.outputs(text) if said] == ["alice", "bob"]
 
 
-def test_a_network_that_is_wrong_on_tellings_answers_its_stories(learned: Run) -> None:
+def test_answer_machine_of_a_network_that_is_wrong_on_free_text(learned: Run) -> None:
     """One bent answer at a time: the shortest telling that shows it comes out."""
     bent = build_model(learned.config, learned.task, heads=learned.extracted.heads)
     bent.load_state_dict(learned.model.state_dict())
@@ -92,7 +92,7 @@ def test_a_network_that_is_wrong_on_tellings_answers_its_stories(learned: Run) -
     assert extract_and_certify(bent, learned.task)[1].failure.kind == "answer"
 
 
-def test_extracting_says_what_heads_are_for(learned: Run, folder: Path, tmp_path: Path, capsys) -> None:
+def test_extract_of_a_stack_describes_its_heads(learned: Run, folder: Path, tmp_path: Path, capsys) -> None:
     assert command(["extract", str(folder), "-o", str(tmp_path / "tso2.json")]) == 0
     said = capsys.readouterr().out
     assert "layer 0, head 1 (3 indices) tracks the first name, one symbol ago" in said
@@ -100,7 +100,7 @@ def test_extracting_says_what_heads_are_for(learned: Run, folder: Path, tmp_path
     assert load_machine(tmp_path / "tso2.json") == load_machine(folder / "machine.json")
 
 
-def test_heads_along_a_story(learned: Run) -> None:
+def test_stream_rows_of_a_story(learned: Run) -> None:
     story, *heads = stream_rows(learned.model, learned.task, seed=2)
     assert story["answer"] == story["said"]
     assert story["tokens"][-1] == "?"
@@ -112,7 +112,7 @@ def test_heads_along_a_story(learned: Run) -> None:
     assert holder["values"][-1] == story["answer"]
 
 
-def test_the_row_of_a_run(learned: Run) -> None:
+def test_report_row_of_a_stack(learned: Run) -> None:
     row = report(learned)
     assert (row["task"], row["recipe"], row["seed"], row["certified"]) == ("TSO2", "distill", 42, True)
     assert row["right_in_any_order"] is True
@@ -120,7 +120,7 @@ def test_the_row_of_a_run(learned: Run) -> None:
     assert row["certificate"] == learned.certificate().sha256
 
 
-def test_the_free_recipe_says_how_far_it_got() -> None:
+def test_learn_freely_reports_how_far_it_got() -> None:
     row = learn_freely(task("TSO2"), 0, seconds=0.0, length=16)
     assert (row["recipe"], row["certified"], row["steps"]) == ("paper", False, 1)
     assert row["loss"] > 0
@@ -143,7 +143,7 @@ def undisturbed() -> Run:
 
 
 @pytest.mark.parametrize("row", [3, 6])
-def test_a_stack_that_died_goes_on_to_the_same_weights(row: int, undisturbed: Run, tmp_path: Path) -> None:
+def test_train_stack_resumes_to_the_same_weights(row: int, undisturbed: Run, tmp_path: Path) -> None:
     """Once while it is taught, once after it was released."""
     rows: list[object] = []
 

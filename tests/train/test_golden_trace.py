@@ -33,23 +33,23 @@ def golden() -> list[float]:
     return [float.fromhex(text) for text in json.loads(FILE.read_text())["losses"]]
 
 
-def test_the_losses_are_those_that_were_written_down(golden):
+def test_losses_are_those_of_the_golden_trace(golden):
     same_machine = json.loads(FILE.read_text())["fingerprint"] == fingerprint()
     assert departure(losses(), golden, same_machine=same_machine) is None
 
 
-def test_one_bit_is_noticed(golden):
+def test_departure_notices_one_bit(golden):
     bent = [*golden[:150], math.nextafter(golden[150], 1.0), *golden[151:]]
     assert departure(bent, golden, same_machine=True) == "the loss of step 150 is another"
     assert departure(bent, golden, same_machine=False) is None
 
 
-def test_another_course_is_noticed_elsewhere(golden):
+def test_departure_notices_another_course_elsewhere(golden):
     assert departure([1.02 * golden[0], *golden[1:]], golden, same_machine=False) == "the first losses are others"
     stuck = golden[:FIRST] + [golden[FIRST]] * (len(golden) - FIRST)
     assert departure(stuck, golden, same_machine=False) == "the mean loss is another"
 
 
-def test_the_trace_is_one_of_learning(golden):
+def test_golden_trace_is_one_of_learning(golden):
     assert len(golden) == 200
     assert np.mean(golden[-20:]) < 0.6 * golden[0]

@@ -25,7 +25,7 @@ MACHINES = {
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_behaviour_is_learned_and_certified(name, tmp_path):
+def test_induce_from_outputs_is_certified(name, tmp_path):
     machine = MACHINES[name]
     run = train(Task.of(machine, name=name), supervise="outputs", width=64, out=tmp_path / "run")
     assert run.certified, run.verdict.explain()
@@ -39,7 +39,7 @@ def test_behaviour_is_learned_and_certified(name, tmp_path):
         assert [machine.outputs[k] for k in numbers] == answers(machine, word)
 
 
-def test_the_verb(tmp_path, monkeypatch, capsys):
+def test_train_verb_with_supervise_outputs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_machine(random_moore(7, 2, 4), tmp_path / "mine.json")
     assert command(["train", "mine.json", "--supervise", "outputs", "--json"]) == 0
@@ -53,7 +53,7 @@ def test_the_verb(tmp_path, monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["weights"] == row["weights"]
 
 
-def test_the_verb_says_when_nothing_was_learned(tmp_path, monkeypatch, capsys):
+def test_train_verb_says_when_infer_machine_fails(tmp_path, monkeypatch, capsys):
     from detent.learning import passive_learning as hearing
 
     monkeypatch.setattr(hearing, "merge_states", lambda tree, *, max_states, max_comparisons: None)
@@ -66,18 +66,18 @@ def test_the_verb_says_when_nothing_was_learned(tmp_path, monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["certified"] is False
 
 
-def test_plans_that_ask_for_too_much():
+def test_induce_from_outputs_refuses_what_it_cannot_do():
     with pytest.raises(InvalidConfig, match="the recipe 'distill' is given states"):
         TrainConfig(task="Tomita4", supervise="outputs", recipe="distill")
     with pytest.raises(UnknownName, match=r"unknown supervision 'output'\. Did you mean 'outputs'"):
         TrainConfig(task="Tomita4", supervise="output")
-    with pytest.raises(InvalidConfig, match="told by its states and answers"):
+    with pytest.raises(InvalidConfig, match="needs state labels and answers"):
         train("TSO3", supervise="outputs")
     with pytest.raises(InvalidConfig, match=r"inferred from the outputs of Tomita4 fit into heads \(2,\)"):
         train("Tomita4", supervise="outputs", heads=(2,))
 
 
-def test_the_papers_arm_hears_outputs_too():
+def test_paper_recipe_from_outputs():
     short = EndToEndConfig(batch=8, length=8, steps=4, check_every=2, check_words=8)
     run = train("Tomita4", supervise="outputs", recipe="paper", end_to_end=short, restarts=0, width=16)
     assert run.model.labels == 2

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from detent.errors import BrokenFile
 from detent.nn import NFSM, Backbone
 from detent.nn.losses import (
     NOISE_DEVIATION,
@@ -26,7 +25,6 @@ from detent.train import (
     PretrainConfig,
     PretrainPhase,
     TransitionPretrainer,
-    checkpoint,
     count_transitions,
     find_codes,
 )
@@ -52,7 +50,7 @@ def pretrain_phase(name, heads=None, seed=0):
 
 
 @pytest.mark.parametrize(("name", "heads"), [("S3", None), ("Z5", None), ("FF", (3,)), ("S3", (6,))])
-def test_taught_codes_become_the_machine(name, heads):
+def test_pretrain_phase_learns_the_machine(name, heads):
     torch.manual_seed(0)
     phase = pretrain_phase(name, heads)
     while not phase.done:
@@ -67,7 +65,7 @@ def test_taught_codes_become_the_machine(name, heads):
     assert np.array_equal(said.argmax(-1).numpy(), fresh.states)
 
 
-def test_the_first_error_and_the_mask():
+def test_first_error_and_mask():
     labels = torch.tensor([[0, 1, 1], [1, 1, 0], [0, 0, 0]])
     logits = torch.nn.functional.one_hot(torch.tensor([[0, 1, 1], [1, 0, 1], [1, 0, 0]]), 2).float()
     first = first_error(logits, labels)
@@ -76,7 +74,7 @@ def test_the_first_error_and_the_mask():
     torch.testing.assert_close(mask(first, 3, 3.0), torch.tensor(wanted))
 
 
-def test_rare_labels_weigh_more():
+def test_class_weights_of_rare_labels_are_larger():
     labels = torch.tensor([[0, 0, 0, 0, 0, 0, 0, 0, 1]])
     weights = class_weights(labels, 3, 0.5)
     torch.testing.assert_close(weights[0, 8] / weights[0, 0], torch.tensor(8**0.5))
@@ -84,7 +82,7 @@ def test_rare_labels_weigh_more():
     assert torch.equal(class_weights(labels, 3, 0.0), torch.ones(1, 9))
 
 
-def test_the_loss_is_the_formula():
+def test_tracking_loss_is_the_formula():
     generator = torch.Generator().manual_seed(1)
     logits, labels = torch.randn(4, 6, 3, generator=generator), torch.randint(0, 3, (4, 6), generator=generator)
     loss, first = tracking_loss(logits, labels, rate=3.0, balance=0.5)
@@ -100,7 +98,7 @@ def test_the_loss_is_the_formula():
     assert float(loss.detach()) == pytest.approx(total / 4, rel=1e-5)  # float32
 
 
-def test_the_penalty_is_the_formula_at_the_states_of_this_pass():
+def test_exploration_penalty_is_the_formula_at_the_states_of_this_pass():
     task, model = model_of("S4", (4, 3))
     with torch.no_grad():
         model.layers[0].block.weight.mul_(6)
@@ -127,7 +125,7 @@ def test_the_penalty_is_the_formula_at_the_states_of_this_pass():
     assert torch.equal(call.states_before(torch.full((8,), 7))[0], alone[0])
 
 
-def test_training_end_to_end_goes_down():
+def test_end_to_end_phase_reduces_the_loss():
     torch.manual_seed(0)
     task, model = model_of("Z2", (2,))
     phase = EndToEndPhase(model, task, SMALL, np.random.default_rng(0))
@@ -137,36 +135,3 @@ def test_training_end_to_end_goes_down():
         losses.append(phase.loss)
     assert sum(losses[-10:]) < sum(losses[:10])
     assert set(phase.check()) == {"loss", "first_error", "accuracy", "gradient"}
-
-
-def trained(tmp_path, interrupted):
-    """Ten steps of both phases' optimisers, put down in the middle or not."""
-    torch.manual_seed(7)
-    task, model = model_of("S3", (3, 2))
-    phase = EndToEndPhase(model, task, SMALL, np.random.default_rng(7))
-    for step in range(10):
-        if interrupted and step == 4:
-            counters = {"steps": phase.steps}
-            checkpoint.save(tmp_path / "last", phase.module, phase.optimizer, phase.generator, counters)
-            torch.manual_seed(99)
-            task, model = model_of("S3", (3, 2), seed=5)
-            phase = EndToEndPhase(model, task, SMALL, np.random.default_rng(11))
-            phase.steps = checkpoint.load(tmp_path / "last", phase.module, phase.optimizer, phase.generator)["steps"]
-        phase.step()
-    return phase
-
-
-def test_a_run_that_was_put_down_ends_with_the_same_bits(tmp_path):
-    whole, resumed = trained(tmp_path, False), trained(tmp_path, True)
-    assert whole.loss == resumed.loss
-    for one, other in zip(whole.model.parameters(), resumed.model.parameters(), strict=True):
-        assert torch.equal(one, other)
-
-
-@pytest.mark.parametrize("content", [b"", b"\x00" * 100, b"nonsense"])
-def test_what_is_no_checkpoint_is_refused(tmp_path, content):
-    task, model = model_of("Z2", (2,))
-    phase = EndToEndPhase(model, task, SMALL, np.random.default_rng(0))
-    (tmp_path / "last").write_bytes(content)
-    with pytest.raises(BrokenFile, match="this is not a checkpoint of this run"):
-        checkpoint.load(tmp_path / "last", phase.module, phase.optimizer, phase.generator)

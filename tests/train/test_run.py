@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
         ("Tomita7", None, "induce"),
     ],
 )
-def test_tasks_are_learned_and_the_machine_is_the_target(name, heads, recipe):
+def test_train_learns_tasks_and_the_machine_is_the_target(name, heads, recipe):
     run = train(TrainConfig(task=name, heads=heads, recipe=recipe, width=64))
     assert run.certified, (run.verdict.explain(), run.history[-1])
     fresh = run.task.sample(8, 2000, np.random.default_rng(0))
@@ -42,14 +42,14 @@ def test_tasks_are_learned_and_the_machine_is_the_target(name, heads, recipe):
     assert np.array_equal(said.argmax(-1).numpy(), fresh.states)
 
 
-def test_the_same_plan_gives_the_same_weights():
+def test_train_twice_gives_the_same_weights():
     config = TrainConfig(task="S3", width=32)
     once, twice, other = (train(one).extracted.weights for one in (config, config, replace(config, seed=43)))
     assert once == twice
     assert once != other
 
 
-def test_a_machine_from_a_file(tmp_path):
+def test_train_of_a_machine_file(tmp_path):
     generator = np.random.default_rng(8)
     machine = Moore(
         symbols=("a", "b", "c"), tables=generator.integers(0, 12, (3, 12)), outputs=tuple(map(str, range(12))),
@@ -60,7 +60,7 @@ def test_a_machine_from_a_file(tmp_path):
     assert run.certified
 
 
-def test_a_network_that_is_wrong_somewhere_is_told_where():
+def test_extract_and_certify_finds_a_word_on_which_a_network_is_wrong():
     """The judge barks: one transition of one head bent, and the shortest word that shows it comes out."""
     run = train(TrainConfig(task="S3", width=32))
     block = run.model.layers[0].block
@@ -72,7 +72,7 @@ def test_a_network_that_is_wrong_somewhere_is_told_where():
     assert 1 <= len(verdict.failure.word) <= 3
 
 
-def test_the_papers_arm_stops_when_told_and_says_that_it_did_not_learn():
+def test_train_by_the_paper_recipe_stops_uncertified_after_its_steps():
     short = EndToEndConfig(batch=8, length=8, steps=4, check_every=2, check_words=8)
     run = train(TrainConfig(task="S4", recipe="paper", width=16, end_to_end=short, restarts=1))
     assert not run.certified
@@ -81,7 +81,7 @@ def test_the_papers_arm_stops_when_told_and_says_that_it_did_not_learn():
     assert [row["attempt"] for row in run.history] == [0, 0, 1, 1]
 
 
-def test_a_folder_holds_the_run(tmp_path):
+def test_load_run_of_a_folder(tmp_path):
     config = TrainConfig(task="S3", width=32, heads=(3, 2))
     run = train(config, out=tmp_path / "run")
     again = load_run(tmp_path / "run")
@@ -99,7 +99,7 @@ def test_a_folder_holds_the_run(tmp_path):
         load_run(tmp_path / "run")
 
 
-def test_the_verb_trains_and_says_so(tmp_path, monkeypatch, capsys):
+def test_train_verb_writes_the_run_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert command(["train", "S3", "--seed", "5", "--json"]) == 0
     row = json.loads(capsys.readouterr().out)
@@ -123,19 +123,19 @@ def test_the_verb_trains_and_says_so(tmp_path, monkeypatch, capsys):
     ("arguments", "sentence"),
     [
         (["train", "S33"], "there is no task S33"),
-        (["train", "S3", "--heads", "2;3"], "heads are numbers with commas between them"),
+        (["train", "S3", "--heads", "2;3"], "--heads takes numbers separated by commas"),
         (["train", "S3", "--heads", "2,2"], "fit into heads (2, 2); leave the heads out"),
         (["train", "S3", "--recipe", "papper"], "Did you mean 'paper'"),
         (["train", "TSO3", "--heads", "4,4"], "their sizes are given; got heads (4, 4)"),
     ],
 )
-def test_wrong_calls_get_a_sentence(arguments, sentence, tmp_path, monkeypatch, capsys):
+def test_train_verb_wrong_calls(arguments, sentence, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert command(arguments) == 2
     assert sentence in capsys.readouterr().err
 
 
-def test_plans_are_checked():
+def test_train_refuses_unknown_recipes():
     with pytest.raises(UnknownName, match="unknown recipe 'indcue'"):
         train("S3", recipe="indcue")
     with pytest.raises(UnknownName, match="unknown recipe 'indcue'"):

@@ -47,7 +47,7 @@ def two_people() -> StackPretrainPhase:
     return phase
 
 
-def test_stories_of_any_length_are_understood(two_people: StackPretrainPhase) -> None:
+def test_stack_pretrain_phase_learns_stories_of_any_length(two_people: StackPretrainPhase) -> None:
     assert two_people.streak == 2, two_people.pretrainer.margins()
     model, task = two_people.pretrainer.model.eval(), get_task("TSO2")
     for length in (15, 61, 503):
@@ -58,7 +58,7 @@ def test_stories_of_any_length_are_understood(two_people: StackPretrainPhase) ->
             assert np.array_equal(model.answer_logits(h[:, -1]).argmax(-1).numpy(), batch.answers)
 
 
-def test_margins_are_those_of_the_network(two_people: StackPretrainPhase) -> None:
+def test_stack_pretrainer_margins_are_those_of_the_network(two_people: StackPretrainPhase) -> None:
     """A bent move of either layer, or a bent answer, shows."""
     pretrainer = two_people.pretrainer
     tables, reads = pretrainer.margins()
@@ -74,7 +74,7 @@ def test_margins_are_those_of_the_network(two_people: StackPretrainPhase) -> Non
         pretrainer.model.answer_head.bias[1] -= 1e3
 
 
-def test_answers_are_part_of_the_loss() -> None:
+def test_end_to_end_phase_trains_the_answer_head() -> None:
     """The gradient of the released phase reaches the second read-out."""
     phase = stack_phase(2, width=16)
     model = phase.pretrainer.model
@@ -84,7 +84,7 @@ def test_answers_are_part_of_the_loss() -> None:
     assert not torch.equal(model.answer_head.weight, before)
 
 
-def test_a_check_counts_wrong_answers(two_people: StackPretrainPhase) -> None:
+def test_end_to_end_phase_accuracy_counts_wrong_answers(two_people: StackPretrainPhase) -> None:
     model, task = two_people.pretrainer.model, get_task("TSO2")
     tracking = EndToEndPhase(model, task, EndToEndConfig(length=31, check_words=32), np.random.default_rng(5))
     assert tracking.accuracy() == 1.0
@@ -94,7 +94,7 @@ def test_a_check_counts_wrong_answers(two_people: StackPretrainPhase) -> None:
         model.answer_head.bias[0] -= 1e3
 
 
-def test_half_of_the_reads_ask() -> None:
+def test_sample_reads_half_with_a_query() -> None:
     phase = stack_phase(3, width=16)
     phase.config = replace(phase.config, rows=20)
     rows = phase._sample_reads()

@@ -30,7 +30,7 @@ def test_is_function_of() -> None:
     assert not is_function_of(keys, np.array([5, 6, 7]))
 
 
-def test_moves_that_no_story_shows() -> None:
+def test_complete_fills_entries_that_were_not_seen() -> None:
     table = np.array([[1, 1, 0], [2, 2, 2], [0, 2, 1], [0, 1, 1]])
     seen = np.array([[True, True, False], [False, False, False], [True, True, True], [False, True, False]])
     assert complete(table, seen).tolist() == [
@@ -43,14 +43,14 @@ def test_moves_that_no_story_shows() -> None:
     assert complete(away, np.array([[True, False, False], [True, True, False]])).tolist() == [[1, 1, 1], [2, 2, 2]]
 
 
-def test_a_rule_has_what_was_counted() -> None:
+def test_transition_rule_has_what_was_counted() -> None:
     """Two values; symbol 0 swaps them below 1 and leaves them alone below 0, symbol 1 was seen once."""
     below, symbols, before, after = np.array([[1, 0, 0, 1], [1, 0, 1, 0], [0, 0, 0, 0], [0, 1, 1, 0]]).T
     found = transition_rule(below, symbols, before, after, 2, 2)
     assert found.tolist() == [[[0, 1], [0, 0]], [[1, 0], [0, 1]]]
 
 
-def test_different_rows() -> None:
+def test_unique_rows() -> None:
     rows = np.array([[3, -1], [0, 2], [3, -1], [0, 3]], np.int16)
     assert sorted(unique_rows(rows).tolist()) == [[0, 2], [0, 3], [3, -1]]
 
@@ -61,7 +61,7 @@ def staged(name: str, batches: int = 4):
 
 
 @pytest.mark.parametrize("people", [2, 3, 4, 5])
-def test_the_first_name_comes_first_and_the_holders_follow(people: int) -> None:
+def test_assign_registers_puts_the_first_name_below_and_the_holders_above(people: int) -> None:
     task, layout = staged(f"TSO{people}")
     below, above = layout.layers
     assert below[:3] == (("now", 0), ("late", 0), ("query", 0))
@@ -71,7 +71,7 @@ def test_the_first_name_comes_first_and_the_holders_follow(people: int) -> None:
     assert layout.starts == ((0,) * (people + 1), (0,) * people)
 
 
-def test_heads_along_a_story() -> None:
+def test_heads_along_a_story_by_hand() -> None:
     """By hand: alice has the key . . bob has the ring ... who has the key ?"""
     task, layout = staged("TSO2")
     text = "alice has the key . . bob has the ring . alice swaps with bob . who has the key ?"
@@ -89,7 +89,7 @@ def test_heads_along_a_story() -> None:
     assert upper[0, :, 1].tolist() == [0] * 4 + [1] * 11 + [2] * 7
 
 
-def test_what_two_layers_cannot_carry_is_said() -> None:
+def test_assign_registers_refuses_what_two_layers_cannot_hold() -> None:
     task = get_task("TSO3")
     batches = list(islice(sample_stories(task, np.random.default_rng(3)), 4))
     scrambled = replace(task.registers[1], of_state=np.random.default_rng(0).integers(0, 4, task.machine.n_states))
@@ -125,7 +125,7 @@ def pairs_of(grammar) -> int:
 
 
 @pytest.mark.parametrize("people", [2, 3])
-def test_nothing_of_the_grammar_is_missed(people: int) -> None:
+def test_collect_targets_misses_nothing_of_the_grammar(people: int) -> None:
     task, _, found = targets_of(people)
     assert len(found.windows[0]) == pairs_of(task.grammar)
     # every state but the start, which is never said; an answer for every item and every way to hold all
@@ -134,7 +134,7 @@ def test_nothing_of_the_grammar_is_missed(people: int) -> None:
     assert (found.answers != MISSING).sum() == {2: 2 * 2, 3: 3 * 6}[people]
 
 
-def test_rows_say_what_stories_say() -> None:
+def test_collect_targets_reproduce_fresh_stories() -> None:
     """Follow fresh stories through the lessons alone."""
     task, layout, found = targets_of(3)
     batch = next(sample_stories(task, np.random.default_rng(99), batch=20))
@@ -156,7 +156,7 @@ def test_rows_say_what_stories_say() -> None:
             symbol, last = token, now
 
 
-def test_words_without_labels_follow_the_rules() -> None:
+def test_register_layout_values_of_words_without_labels() -> None:
     """A telling that no story is: two swaps before everything is given, a question on the way."""
     task, layout, _ = targets_of(3)
     text = "bob has the coin . bob swaps with alice . who has the coin ? charlie has the ring ."
@@ -168,7 +168,7 @@ def test_words_without_labels_follow_the_rules() -> None:
     assert answers[0].tolist() == [MISSING] * 14 + [0] + [MISSING] * 5
 
 
-def test_further_words_add_rows() -> None:
+def test_collect_targets_of_unlabelled_words_adds_rows() -> None:
     task = get_task("TSO2")
     told = sample_stories(task, np.random.default_rng(1), batch=64)
     layout = assign_registers(task, list(islice(told, 4)))

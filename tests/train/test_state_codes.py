@@ -13,7 +13,7 @@ from detent.tasks import task as get_task
 from detent.train.state_codes import TransitionCounts, count_transitions, find_codes
 
 
-def test_counted_transitions_are_the_machines():
+def test_count_transitions_are_the_machines():
     for name in ("Z5", "S3", "A5", "FF", "Tomita4"):
         task = get_task(name)
         seen = count_transitions(task, np.random.default_rng(1), batch=256, length=64)
@@ -24,14 +24,14 @@ def test_counted_transitions_are_the_machines():
         assert known[:, reached].all(), name
 
 
-def test_only_what_is_spoken_is_seen():
+def test_count_transitions_ends_where_the_grammar_forbids_some():
     """TSO's grammar forbids most moves; watching ends all the same."""
     seen = count_transitions(get_task("TSO3"), np.random.default_rng(1), batch=64, length=100)
     assert len(seen.seen) == 44
     assert 0 < seen.coverage < 1
 
 
-def test_labels_that_are_outputs_are_noticed():
+def test_find_codes_refuses_labels_that_are_outputs():
     s3 = get_task("S3")
     transitions = TransitionCounts(2, 2)
     batch = s3.sample(64, 20, np.random.default_rng(0))
@@ -44,7 +44,7 @@ def test_labels_that_are_outputs_are_noticed():
         find_codes(transitions, None, seed=0)
 
 
-def test_two_starts_are_refused():
+def test_transition_counts_refuse_two_starts():
     transitions = TransitionCounts(1, 2)
     step = np.zeros((2, 1), np.int64)
     with pytest.raises(InvalidInput, match="words begin in different states"):
@@ -63,7 +63,7 @@ def test_two_starts_are_refused():
         ("FF", (3,), (3,)),
     ],
 )
-def test_codes_carry_the_labels(name, heads, wanted):
+def test_find_codes_carry_the_labels(name, heads, wanted):
     task = get_task(name)
     generator = np.random.default_rng(2)
     codes = find_codes(count_transitions(task, generator, batch=256, length=64), heads, seed=0)
@@ -75,7 +75,7 @@ def test_codes_carry_the_labels(name, heads, wanted):
     assert np.array_equal(paths[:, 1:], codes.of_label[fresh.states.astype(np.int64)])
 
 
-def test_codes_that_do_not_hold_are_noticed():
+def test_holds_on_notices_a_wrong_code():
     """The judge barks: one wrong move, and the joint index no longer tells the label."""
     task = get_task("S3")
     generator = np.random.default_rng(3)
@@ -85,14 +85,14 @@ def test_codes_that_do_not_hold_are_noticed():
     assert not codes.holds_on(task.sample(64, 64, generator))
 
 
-def test_heads_that_are_too_small_are_not_found():
+def test_find_codes_is_none_for_heads_that_are_too_small():
     generator = np.random.default_rng(4)
     observed = count_transitions(get_task("S4"), generator, batch=256, length=64)
     assert find_codes(observed, (3, 3), seed=0) is None
     assert find_codes(observed, (5, 5), seed=0) is None  # large enough by count, but S4 has no such quotients
 
 
-def test_a_machine_without_quotients_gets_one_head():
+def test_find_codes_of_a_machine_without_quotients_is_one_head():
     from detent.tasks import Task
 
     tables = np.random.default_rng(5).integers(0, 9, (2, 9))

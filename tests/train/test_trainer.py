@@ -60,7 +60,7 @@ def die():
 
 
 @pytest.mark.parametrize(("name", "row"), [("induce", 1), ("induce", 3), ("induce", 5), ("paper", 2), ("paper", 6)])
-def test_what_died_goes_on_to_the_same_weights(name, row, tmp_path):
+def test_trainer_resumes_a_killed_run_to_the_same_weights(name, row, tmp_path):
     """Checkpoints after every step; dying at a row loses the step before it."""
     config, folder, whole = CONFIGS[name], tmp_path / "run", alone(name)
     with pytest.raises(Died):
@@ -75,7 +75,7 @@ def test_what_died_goes_on_to_the_same_weights(name, row, tmp_path):
     assert run.seconds > 0
 
 
-def test_dying_twice_and_in_the_second_attempt(tmp_path):
+def test_trainer_resumes_a_run_killed_twice(tmp_path):
     config, folder = CONFIGS["paper"], tmp_path / "run"
     for row in (3, 4):
         with pytest.raises(Died):
@@ -83,7 +83,7 @@ def test_dying_twice_and_in_the_second_attempt(tmp_path):
     assert train(config, out=folder).extracted.weights == alone("paper").extracted.weights
 
 
-def test_an_interrupt_waits_for_the_step_and_loses_nothing(tmp_path):
+def test_run_phase_leaves_a_checkpoint_on_sigint(tmp_path):
     folder = tmp_path / "run"
     ask = stopped_at(2, lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(Interrupted, match="stopped after step 6 of the phase 'end_to_end'"):
@@ -112,7 +112,7 @@ train(config, watch, out=sys.argv[1], save_every=0.0)
 
 
 @pytest.mark.slow
-def test_killed_by_the_system(tmp_path):
+def test_trainer_resumes_after_sigkill(tmp_path):
     folder = tmp_path / "run"
     done = subprocess.run([sys.executable, "-c", PROGRAM, folder, "3", "SIGKILL"])
     assert done.returncode == -signal.SIGKILL
@@ -121,7 +121,7 @@ def test_killed_by_the_system(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_verb_is_killed_and_repeated(tmp_path, capsys):
+def test_train_verb_resumes_after_sigkill(tmp_path, capsys):
     """As a person would: `detent train` killed once its history has begun, and the same command again."""
     arguments = ["train", "S3", "--seed", "7", "--out", str(tmp_path / "killed"), "--json"]
     program = subprocess.Popen([sys.executable, "-m", "detent", *arguments], stdout=subprocess.DEVNULL)
@@ -142,7 +142,7 @@ def test_the_verb_is_killed_and_repeated(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out) == killed
 
 
-def test_the_verb_is_interrupted_and_says_so(tmp_path, monkeypatch, capsys):
+def test_train_verb_interrupted_says_how_to_resume(tmp_path, monkeypatch, capsys):
     from detent import train as recipes
 
     monkeypatch.chdir(tmp_path)
@@ -166,7 +166,7 @@ def test_the_verb_is_interrupted_and_says_so(tmp_path, monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out) == done
 
 
-def test_folders_of_others_are_refused(tmp_path):
+def test_train_refuses_folders_of_others(tmp_path):
     folder = tmp_path / "run"
     with pytest.raises(Died):
         train("S3", stopped_at(1, die), out=folder, width=16)
@@ -183,7 +183,7 @@ def test_folders_of_others_are_refused(tmp_path):
         train("S3", out=folder, width=16)
 
 
-def test_a_target_that_has_changed_is_noticed(tmp_path):
+def test_train_refuses_a_target_that_has_changed(tmp_path):
     mine, folder = tmp_path / "mine.json", tmp_path / "run"
     write_machine(cyclic(3), mine)
     with pytest.raises(Died):
@@ -193,7 +193,7 @@ def test_a_target_that_has_changed_is_noticed(tmp_path):
         train(mine, out=folder, width=16)
 
 
-def test_the_best_weights_are_kept(tmp_path):
+def test_best_weights_are_restored(tmp_path):
     """Accuracies are made up: the weights of the best check come back, from disk too."""
     from detent.train.trainer import BestWeights
 
@@ -212,7 +212,7 @@ def test_the_best_weights_are_kept(tmp_path):
     assert torch.equal(model.weight, wanted)
 
 
-def test_tasks_of_ones_own(tmp_path):
+def test_train_tasks_of_your_own(tmp_path):
     from detent.tasks import Task
 
     generator = np.random.default_rng(5)

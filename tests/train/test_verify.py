@@ -17,7 +17,7 @@ def run():
     return train("S3", width=32)
 
 
-def test_formats_are_tried_until_one_is_too_coarse(run):
+def test_make_certificate_tries_formats_until_one_is_too_coarse(run):
     made = verify.make_certificate(run.model, run.extracted, run.verdict, title="S3")
     assert "float32" in made.proved
     tried = list(made.content["rounding"])
@@ -25,7 +25,7 @@ def test_formats_are_tried_until_one_is_too_coarse(run):
     assert set(tried[:-1]) <= set(made.proved)
 
 
-def test_a_format_that_fails_on_a_sample_is_left_out(run, monkeypatch):
+def test_make_certificate_leaves_out_a_format_that_fails_on_a_sample(run, monkeypatch):
     """With a sample of one read-out and bounds that hold in float32 alone."""
     whole, asked = verify.rounding_errors, []
 
@@ -42,7 +42,7 @@ def test_a_format_that_fails_on_a_sample_is_left_out(run, monkeypatch):
     assert asked == [("float32", 12), ("float16", 1)]
 
 
-def test_margins_that_rounding_could_eat_up_are_not_enough(run):
+def test_margins_exceed_rounding_is_false_for_a_large_common_offset(run):
     """A million added to every logit changes no arg max, and leaves float32 no digits to tell them apart by."""
     assert verify.margins_exceed_rounding(run.model, run.extracted)
     level = copy.deepcopy(run.model)
@@ -53,7 +53,7 @@ def test_margins_that_rounding_could_eat_up_are_not_enough(run):
     assert not verify.margins_exceed_rounding(level, found)
 
 
-def test_training_takes_one_thread_and_gives_the_others_back():
+def test_train_uses_one_thread_and_restores_the_others():
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     seen = []

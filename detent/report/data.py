@@ -17,9 +17,6 @@ from detent.runtime import Machine
 from detent.tasks import Task
 from detent.train.run_dir import RunDir
 
-RENAMED = {"bar": "threshold", "longest": "max_length"}
-"""Entries of sweep rows that version 0.1 named otherwise."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunData:
@@ -87,8 +84,7 @@ def _task(folder: RunDir) -> Task | None:
 
 
 def _sweeps(folder: RunDir) -> list[Row]:
-    rows = [{RENAMED.get(key, key): value for key, value in row.items()} for row in folder.sweeps()]
-    return [row for row in rows if isinstance(row.get("accuracies"), dict) and row["accuracies"]]
+    return [row for row in folder.sweeps() if isinstance(row.get("accuracies"), dict) and row["accuracies"]]
 
 
 def _target(content: dict[str, Any], symbols: list[str]) -> Moore | Mealy:

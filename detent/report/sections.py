@@ -90,13 +90,12 @@ def _names(names: tuple[str, ...]) -> Html:
 
 def _network(run: RunData) -> str:
     """The cell and its size."""
-    size = run.config.get("size", run.config)
-    parts = [run.cell]
+    config, parts = run.config, [run.cell]
     if run.certificate is not None:
         parts.append(f"heads of {head_sizes(run.certificate)} indices")
-    if "layers" in size:
-        parts.append(f"{size['layers']} {'layer' if size['layers'] == 1 else 'layers'}")
-    parts += [f"{name} {size[name]}" for name in ("width", "channels", "states") if name in size]
+    if "layers" in config:
+        parts.append(f"{config['layers']} {'layer' if config['layers'] == 1 else 'layers'}")
+    parts += [f"{name} {config[name]}" for name in ("width", "channels", "states") if config.get(name) is not None]
     return ", ".join(parts)
 
 

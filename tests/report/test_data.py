@@ -1,4 +1,4 @@
-"""The data of a report, with files missing, changed, or written by version 0.1."""
+"""The data of a report, with files missing or changed."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def test_run_data_load_of_a_task_that_is_gone(tmp_path: Path) -> None:
     assert (run.name, run.cell, run.task, run.target) == ("gone.dot", "mamba", None, None)
 
 
-def test_run_data_sweeps_of_version_0_1_and_without_accuracies(tmp_path: Path) -> None:
+def test_run_data_sweeps_have_accuracies(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"task": "S3"}))
-    records.append(tmp_path / "sweeps.jsonl", {"bar": 0.9, "longest": 64, "accuracies": {"1": 1.0}})
+    records.append(tmp_path / "sweeps.jsonl", {"threshold": 0.9, "accuracies": {"1": 1.0}})
     records.append(tmp_path / "sweeps.jsonl", {"accuracies": {}})
-    assert RunData.load(tmp_path).sweeps == [{"threshold": 0.9, "max_length": 64, "accuracies": {"1": 1.0}}]
+    assert RunData.load(tmp_path).sweeps == [{"threshold": 0.9, "accuracies": {"1": 1.0}}]
 
 
 def test_run_data_target_is_that_of_the_certificate(s3: Path, tmp_path: Path) -> None:

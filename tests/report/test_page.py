@@ -139,8 +139,8 @@ def test_page_of_rejects_a_certificate_that_was_changed(s3: Path, tmp_path: Path
 
 
 def test_page_of_a_baseline_has_training_curves_and_a_length_sweep(tmp_path: Path) -> None:
-    plan = {"task": "S3", "seed": 1, "cell": "mamba", "recipe": "cpu", "size": {"layers": 1, "width": 16},
-            "settings": {"length": 24}}  # fmt: skip
+    plan = {"task": "S3", "seed": 1, "cell": "mamba", "recipe": "cpu", "layers": 1, "width": 16,
+            "end_to_end": {"length": 24}}  # fmt: skip
     (tmp_path / "config.json").write_text(json.dumps(plan))
     for step in (50, 100):
         row = {"attempt": 0, "phase": "end_to_end", "step": step, "loss": 1 / step, "accuracy": step / 100}

@@ -11,17 +11,20 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from detent import records
-from detent.cli._errors import CommandGroup, exit_code_of
+from detent.cli._errors import CommandGroup, Interrupted, exit_code_of
 from detent.cli._output import AsJson, console, print_json
 from detent.cli.figure import Picture, RowsAsJson
 from detent.cli.table import Form, Format, Rows, existing
-from detent.errors import BrokenFile, InvalidConfig
+from detent.errors import BrokenFile, InvalidConfig, unknown
 from paper.figures.registry import FIGURES, FigureSpec
+
+if TYPE_CHECKING:
+    from paper.experiments.runner import Campaign
 
 HELP = """Reproduce the paper: its tables, its figures, and the experiments behind their rows.
 
@@ -199,6 +202,93 @@ def _figure_verb(name: str) -> Callable[..., None]:
 
 for _name in FIGURES:
     figure.command(_name)(_figure_verb(_name))
+
+
+@app.command("run")
+def run_campaign(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="An experiment; all are listed if left out.")
+    ] = None,
+    tasks: Annotated[str, typer.Option(metavar="A,B,...", help="Only these tasks.")] = "",
+    cells: Annotated[str, typer.Option(metavar="A,B,...", help="Only these cells.")] = "",
+    seeds: Annotated[str, typer.Option(metavar="N,N,...", help="Only these seeds.")] = "",
+    recipe: Annotated[str | None, typer.Option(help="Train by this recipe.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Another setting; may be repeated.")
+    ] = None,
+    rows: Annotated[Path | None, typer.Option(metavar="FILE", help="Append the rows to this file.")] = None,
+    runs: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the training runs.")] = Path("runs"),
+    as_json: RowsAsJson = False,
+) -> None:
+    """Run an experiment and append its rows to a file in `results`. Jobs whose row is there are skipped.
+
+    An interrupted experiment resumes when the command is repeated.
+
+    Examples:
+
+        python -m paper run
+        python -m paper run training --tasks S3,S4 --seeds 42
+        python -m paper run paper_recipe --set budget=1000
+    """
+    from paper.experiments.campaigns import CAMPAIGNS
+    from paper.experiments.runner import run as run_jobs
+
+    if name is None:
+        _list_campaigns(list(CAMPAIGNS.values()), as_json)
+        return
+    if name not in CAMPAIGNS:
+        raise unknown("experiment", name, CAMPAIGNS)
+    campaign = CAMPAIGNS[name]
+    options = campaign.options(
+        rows=rows, runs=runs, tasks=_split(tasks), cells=_split(cells), seeds=_numbers(seeds), recipe=recipe,
+        settings=settings or (),
+    )  # fmt: skip
+    new: list[records.Row] = []
+    skipped = 0
+    try:
+        for job, computed in run_jobs(campaign, options):
+            new += computed
+            skipped += not computed
+            if computed and not as_json:
+                print(_job_sentence(job.key, computed[0]), flush=True)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; repeat the command to resume {name}.") from None
+    if as_json:
+        print_json(new)
+    else:
+        print(f"{name}: {len(new)} new rows in {options.rows}, {skipped} jobs skipped")
+
+
+def _list_campaigns(campaigns: list[Campaign], as_json: bool) -> None:
+    if as_json:
+        print_json([
+            {"name": one.name, "summary": one.summary, "rows": f"results/{one.file}", "tasks": one.tasks,
+             "cells": one.cells, "seeds": one.seeds, "recipe": one.recipe, "settings": dict(one.settings)}
+            for one in campaigns
+        ])  # fmt: skip
+        return
+    for one in campaigns:
+        print(f"{one.name:14}{one.summary} (results/{one.file})")
+        if one.settings:
+            print(f"{'':14}--set {' '.join(f'{key}={value}' for key, value in one.settings.items())}")
+
+
+def _job_sentence(key: records.Row, row: records.Row) -> str:
+    """One line about a finished job."""
+    outcome = [name if row[name] else f"not {name}" for name in ("certified", "learned") if name in row]
+    seconds = [f"{row['seconds']:.1f} s"] if "seconds" in row else []
+    return f"{' '.join(str(value) for value in key.values())}: {', '.join([*outcome, *seconds]) or 'done'}"
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in _split(text)]
+    except ValueError:
+        raise InvalidConfig(f"seeds are numbers separated by commas, such as 42,43; got {text!r}.") from None
 
 
 def figure_rows(spec: FigureSpec, given: Path | None = None, keep: Path | None = None) -> list[records.Row]:

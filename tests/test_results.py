@@ -52,7 +52,7 @@ def test_the_table_of_the_default_recipe_is_the_rows() -> None:
 def test_the_table_by_recipe_in_the_readme_is_the_rows() -> None:
     readme = (RESULTS.parent / "README.md").read_text(encoding="utf-8")
     induced = [row for row in records.read(RESULTS / "training.jsonl") if row["heads_given"] is None]
-    free = [row for row in records.read(RESULTS / "paper_arm.jsonl") if row["masks"] == 4]
+    free = [row for row in records.read(RESULTS / "paper_recipe.jsonl") if row["masks"] == 4]
     fewest = {name: min(len(row["heads"]) for row in free if row["task"] == name) for name in PAPER}
     exact = [row for row in free if len(row["heads"]) == fewest[row["task"]]]
     extra = [row for row in free if len(row["heads"]) > fewest[row["task"]] or row["heads"] == [24, 24, 24]]

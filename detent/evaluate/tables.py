@@ -206,7 +206,7 @@ def collect(folder: Path) -> Collected:
             trained = result(row, "nfsm")
             trained.learned = trained.certified = row["certified"]
     for row in _rows(folder / "baselines.jsonl"):
-        if row.get("over", True):  # an unfinished run may still learn
+        if row.get("finished", True):  # an unfinished run may still learn
             result(row, row["cell"]).learned = row["learned"]
     for row in _rows(folder / "sweeps.jsonl"):
         if row["format"] == "float32":
@@ -239,7 +239,7 @@ def recipe_notes(folder: Path) -> tuple[str, ...]:
         f"words of {row['settings']['length']}, at most {row['settings']['steps']} steps of "
         f"{row['settings']['batch']} words"
         for row in _rows(folder / "baselines.jsonl")
-        if row.get("over", True) and {"size", "settings"} <= set(row)
+        if row.get("finished", True) and {"size", "settings"} <= set(row)
     }
     return (f"Baselines: {'; '.join(recipes.values())}.",) if recipes else ()
 

@@ -117,7 +117,7 @@ class Run:
             sizes = {name: getattr(config, name) for name in ("layers", "width", "channels", "states", "dropout")}
             return row | {
                 "accuracy": self.accuracy, "learned_at": LEARNED, "first_error": round(self.first_error, 2),
-                "over": self.finished, "resumed_at": self.resumed_at, "size": sizes,
+                "finished": self.finished, "resumed_at": self.resumed_at, "size": sizes,
                 "settings": asdict(config.end_to_end),
             }  # fmt: skip
         certificate = self.certificate() if self.certified else None

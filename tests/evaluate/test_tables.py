@@ -118,7 +118,7 @@ def test_recipe_notes_describe_the_baselines(tmp_path: Path) -> None:
     assert recipe_notes(tmp_path) == ()
     row = {"task": "S4", "cell": "aussm", "recipe": "cpu", "seed": 42, "learned": False}
     size = {"size": {"layers": 2, "width": 32}, "settings": {"length": 64, "steps": 1000, "batch": 8}}
-    fill(tmp_path, [], baselines=[row, {**row, **size}, {**row, **size, "recipe": "paper", "over": False}])
+    fill(tmp_path, [], baselines=[row, {**row, **size}, {**row, **size, "recipe": "paper", "finished": False}])
     wanted = "Baselines: cpu, 2 layers of width 32, words of 64, at most 1000 steps of 8 words."
     assert recipe_notes(tmp_path) == (wanted,)
     assert wanted in results_table(tmp_path)[0].notes
@@ -126,9 +126,9 @@ def test_recipe_notes_describe_the_baselines(tmp_path: Path) -> None:
 
 
 def test_collect_ignores_unfinished_baselines(tmp_path: Path) -> None:
-    row = {"task": "S4", "cell": "aussm", "recipe": "paper", "seed": 42, "learned": False, "over": False}
+    row = {"task": "S4", "cell": "aussm", "recipe": "paper", "seed": 42, "learned": False, "finished": False}
     assert not collect(fill(tmp_path, [], baselines=[row]))
-    fill(tmp_path, [], baselines=[{**row, "over": True}])
+    fill(tmp_path, [], baselines=[{**row, "finished": True}])
     assert line(tmp_path, "S4", "aussm")["learned"] == "0/1"
 
 

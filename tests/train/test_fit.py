@@ -19,9 +19,7 @@ from detent.nn import Backbone
 from detent.tasks import task
 from detent.train import Run, TrainConfig, configure, load_run, train
 from detent.train.config import BASELINES
-from detent.train.recipes import RECIPES
 from detent.train.run_dir import RunDir
-from paper.experiments.baselines import main
 
 
 def small(name: str, cell: str, **changes: object) -> TrainConfig:
@@ -63,18 +61,6 @@ def test_train_loads_a_finished_run(tmp_path: Path) -> None:
     assert result(again) == result(first)
     assert (again.resumed_at, again.finished) == (first.steps, True)
     assert not rows
-
-
-def test_baselines_experiment_resumes_paused_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = tmp_path / "rows.jsonl"
-    config = small("Z2", "mamba", seed=7, recipe="cpu")
-    monkeypatch.setitem(RECIPES, "cpu", replace(RECIPES["cpu"], make=lambda *_: config))
-    asked = ["campaign", "--rows", str(rows), "--runs", str(tmp_path), "--tasks", "Z2", "--cells", "mamba"]
-    for steps in (["--steps", "3"], ["--steps", "4"], [], []):
-        monkeypatch.setattr("sys.argv", [*asked, "--seeds", "7", *steps])
-        main()
-    found = [(row["steps"], row["resumed_at"], row["over"]) for row in records.read(rows)]
-    assert found == [(3, 0, False), (4, 3, False), (6, 4, True)]
 
 
 def test_train_refuses_the_folder_of_another_cell(tmp_path: Path) -> None:

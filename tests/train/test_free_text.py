@@ -12,15 +12,11 @@ import torch
 
 from detent.cli._app import run as command
 from detent.runtime import load as load_machine
-from detent.tasks import task
 from detent.train import PretrainConfig, Run, TrainConfig, load_run, train
 from detent.train.build import build_model
 from detent.train.config import FINETUNE
 from detent.train.free_text import answer_machine, extract_free_text
 from detent.train.verify import extract_and_certify
-from paper.experiments.free_stories import learn_freely
-from paper.experiments.stories import report
-from paper.experiments.story_stream import stream_rows
 
 
 @pytest.fixture(scope="module")
@@ -98,33 +94,6 @@ def test_extract_of_a_stack_describes_its_heads(learned: Run, folder: Path, tmp_
     assert "layer 0, head 1 (3 indices) tracks the first name, one symbol ago" in said
     assert "layer 1, head 1 (3 indices) tracks the holder of the key" in said
     assert load_machine(tmp_path / "tso2.json") == load_machine(folder / "machine.json")
-
-
-def test_stream_rows_of_a_story(learned: Run) -> None:
-    story, *heads = stream_rows(learned.model, learned.task, seed=2)
-    assert story["answer"] == story["said"]
-    assert story["tokens"][-1] == "?"
-    assert [head["means"] for head in heads] == [
-        "the first name", "the first name, one symbol ago", "the symbol before, when it is asked for",
-        "the holder of the ring", "the holder of the key",
-    ]  # fmt: skip
-    holder = {"ring": heads[3], "key": heads[4]}[story["tokens"][-2]]
-    assert holder["values"][-1] == story["answer"]
-
-
-def test_report_row_of_a_stack(learned: Run) -> None:
-    row = report(learned)
-    assert (row["task"], row["recipe"], row["seed"], row["certified"]) == ("TSO2", "distill", 42, True)
-    assert row["right_in_any_order"] is True
-    assert row["states"] == 12
-    assert row["certificate"] == learned.certificate().sha256
-
-
-def test_learn_freely_reports_how_far_it_got() -> None:
-    row = learn_freely(task("TSO2"), 0, seconds=0.0, length=16)
-    assert (row["recipe"], row["certified"], row["steps"]) == ("paper", False, 1)
-    assert row["loss"] > 0
-    assert 0 <= row["first_error"] <= 16
 
 
 class Died(Exception):

@@ -1,4 +1,4 @@
-"""Where the state goes: what is read is what the whole model says, and the plane holds most of the variance."""
+"""`follow`: the read-out is the prediction of the whole model, and the plane has the largest variances."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def followed(request: pytest.FixtureRequest) -> tuple[Backbone, list[dict]]:
     return model, follow(model, request.param, 1, wanted)
 
 
-def test_what_is_read_is_what_the_model_says(followed: tuple[Backbone, list[dict]]) -> None:
+def test_follow_reads_the_predictions_of_the_model(followed: tuple[Backbone, list[dict]]) -> None:
     model, (run, *windows) = followed
     with torch.no_grad():
         said = model(torch.ones(1, LENGTH, dtype=torch.long))[0][0].argmax(-1).numpy()
@@ -38,7 +38,7 @@ def test_what_is_read_is_what_the_model_says(followed: tuple[Backbone, list[dict
     assert run["first_wrong"] == wrong[0] + 1
 
 
-def test_windows_show_what_was_asked_for(followed: tuple[Backbone, list[dict]]) -> None:
+def test_follow_returns_the_windows(followed: tuple[Backbone, list[dict]]) -> None:
     _, (_, *windows) = followed
     assert [window["first"] for window in windows] == list(WINDOWS)
     for window in windows:
@@ -51,7 +51,7 @@ def test_windows_show_what_was_asked_for(followed: tuple[Backbone, list[dict]]) 
         assert (points <= window["high"]).all()
 
 
-def test_the_plane_is_that_of_the_largest_variances() -> None:
+def test_follow_projects_on_the_largest_variances() -> None:
     """Against the covariance matrix of the states, computed by streaming the layer alone."""
     g = torch.Generator().manual_seed(3)
     model = Backbone(5, 5, [MambaMinus(8, 4, 2, generator=g)], width=8, dropout=0.0, generator=g).eval()
@@ -69,7 +69,7 @@ def test_the_plane_is_that_of_the_largest_variances() -> None:
     assert (distances <= np.linalg.norm(np.diff(centred[:SHOWN], axis=0), axis=1) + 1e-3).all()
 
 
-def test_an_nfsm_visits_few_points_and_the_same_ones_for_ever() -> None:
+def test_follow_of_an_nfsm_visits_the_same_few_points_forever() -> None:
     g = torch.Generator().manual_seed(1)
     model = Backbone(5, 5, [NFSM(8, (5,), generator=g)], width=8, dropout=0.0, generator=g).eval()
     _, first, middle, last = follow(model, "nfsm", 1, np.zeros(LENGTH, int))

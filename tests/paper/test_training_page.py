@@ -1,4 +1,4 @@
-"""What docs/training.md says of the paper's arm is what its rows say."""
+"""The table of docs/training.md on the paper's recipe against its rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def table(rows: Iterable[dict[str, Any]]) -> set[tuple[str, ...]]:
     return lines
 
 
-def said() -> set[tuple[str, ...]]:
+def page_table() -> set[tuple[str, ...]]:
     """The lines of the table in the page."""
     page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
     part = page.split("## The paper's recipe, within a budget")[1].split("\n## ")[0]
@@ -33,14 +33,14 @@ def said() -> set[tuple[str, ...]]:
     return set(lines[2:])
 
 
-def test_the_page_tells_the_rows_of_the_papers_arm():
-    rows = list(records.read(ROOT / "results" / "paper_arm.jsonl"))
-    assert said() == table(rows)
+def test_table_of_the_page_is_that_of_the_rows():
+    rows = list(records.read(ROOT / "results" / "paper_recipe.jsonl"))
+    assert page_table() == table(rows)
     assert {(row["attempts"], row["restarts"]) for row in rows} == {(1, 0)}
     late = {row["task"] for row in rows if row["horizon"] != 100_000}
     assert late == {"Z16", "S4", "A5"}
 
 
-def test_a_row_more_is_noticed():
-    rows = list(records.read(ROOT / "results" / "paper_arm.jsonl"))
-    assert said() != table([*rows, {**rows[0], "certified": False}])
+def test_table_with_another_row_differs():
+    rows = list(records.read(ROOT / "results" / "paper_recipe.jsonl"))
+    assert page_table() != table([*rows, {**rows[0], "certified": False}])

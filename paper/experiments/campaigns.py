@@ -1,0 +1,310 @@
+"""The experiments behind the rows in `results/`: for each a function that yields jobs, and an entry in `CAMPAIGNS`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from detent.automata import Moore, minimize, tomita
+from detent.errors import NotLearned
+from detent.evaluate.sweep_run import sweep_run
+from detent.learning import infer_machine
+from detent.records import Row
+from detent.tasks import OutputTask, Task
+from detent.tasks import task as get_task
+from detent.train import EndToEndConfig, Run, RunDir, TrainConfig, configure, train
+from detent.train.free_text import extract_free_text
+from paper.experiments import geometry, story_stream
+from paper.experiments.runner import SEEDS, Campaign, Job, Options
+
+Heads = tuple[int, ...] | None
+ALGEBRAIC = ("Z2", "Z16", "S3", "S4", "A5", "M11", "DFF5", "FF")
+PAPER_HEADS: list[tuple[str, Heads]] = [
+    ("Z2", (2,)), ("Z16", (16,)), ("S3", (3, 2)), ("S4", (4, 3, 2)), ("A5", (5, 12)), ("M11", (11, 11, 11, 11)),
+    ("DFF5", (3,)), ("FF", (3,)),
+]  # fmt: skip
+"""The heads of the paper."""
+SINGLE_HEAD: list[tuple[str, Heads]] = [("S3", (6,)), ("S4", (24,)), ("A5", (60,))]
+"""One head with an index for every state."""
+MORE_HEADS: list[tuple[str, Heads]] = [
+    ("Z2", (2, 2, 2)), ("S3", (3, 3, 3, 2, 2)), ("S4", (24, 24, 24)), ("DFF5", (3, 3, 3)), ("FF", (3, 3, 3)),
+]  # fmt: skip
+"""More heads than a task needs."""
+
+
+def certificate_path(options: Options, task: str, seed: int) -> Path | None:
+    """Where the certificate of the first seed is kept; None for the others."""
+    return options.rows.parent / "certificates" / f"{task}-{seed}.json" if seed == SEEDS[0] else None
+
+
+def train_row(config: TrainConfig, key: Row, certificate_file: Path | None = None, *, last_check: bool = False) -> Row:
+    """Train an NFSM and certify it; its row."""
+    started = time.process_time()
+    run = train(config)
+    cpu_seconds, ended = time.process_time() - started, time.perf_counter()
+    certificate = run.certificate() if run.certified else None
+    proving_seconds = time.perf_counter() - ended
+    if certificate is not None and certificate_file is not None:
+        certificate_file.parent.mkdir(parents=True, exist_ok=True)
+        certificate.write(certificate_file)
+    return {
+        **key, "heads": list(run.heads), "certified": run.certified, "steps": run.steps, "restarts": run.restarts,
+        "seconds": round(run.seconds, 3), "cpu_seconds": round(cpu_seconds, 3),
+        "proving_seconds": round(proving_seconds, 3), "threads": torch.get_num_threads(),
+        "joint_indices": run.extracted.joint_indices, "reached": len(run.extracted.reached),
+        "states": run.task.machine.n_states, "weights": run.extracted.weights,
+        "certificate": None if certificate is None else certificate.sha256,
+        "proved": [] if certificate is None else list(certificate.proved),
+        **({"last_check": run.history[-1]} if last_check else {}),
+    }  # fmt: skip
+
+
+def training_jobs(options: Options) -> Iterator[Job]:
+    """Heads chosen by the library, then those of the paper, then one head for all states."""
+    chosen: list[tuple[str, Heads]] = [(name, None) for name in ALGEBRAIC]
+    for name, heads in [*chosen, *PAPER_HEADS, *SINGLE_HEAD]:
+        for seed in options.seeds if name in options.tasks else ():
+            key: Row = {"task": name, "recipe": options.recipe, "seed": seed, "heads_given": heads and list(heads)}
+            config = configure(name, recipe=options.recipe, seed=seed, heads=heads)
+            kept = certificate_path(options, name, seed) if heads is None else None
+            yield Job(key, partial(train_row, config, key, kept))
+
+
+def paper_recipe_jobs(options: Options) -> Iterator[Job]:
+    """The first steps of the paper's 100,000, in one attempt or divided among several."""
+    budget, attempts, masks = (int(options.settings[name]) for name in ("budget", "attempts", "masks"))
+    for name, heads in MORE_HEADS if options.settings["more_heads"] else PAPER_HEADS:
+        for seed in options.seeds if name in options.tasks else ():
+            config = configure(name, recipe="paper", seed=seed, heads=heads)
+            horizon = config.end_to_end.steps
+            phase = replace(config.end_to_end, steps=budget // attempts, horizon=horizon, masks=masks)
+            config = replace(config, restarts=attempts - 1, end_to_end=phase)
+            key: Row = {
+                "task": name, "recipe": "paper", "seed": seed, "heads_given": heads and list(heads), "budget": budget,
+                "attempts": attempts, "masks": masks,
+            }  # fmt: skip
+            yield Job(key, partial(train_row, config, {**key, "horizon": horizon}, last_check=True))
+
+
+def baseline_row(config: TrainConfig, folder: Path, until: int | None = None) -> Row:
+    """Train a baseline in its folder, up to a step if one is given; its row."""
+    run = train(config, out=folder, until=until)
+    return {**run.row(), "threads": torch.get_num_threads(), "folder": folder.name}
+
+
+def baseline_jobs(options: Options) -> Iterator[Job]:
+    """All of the first seed, then all of the second; runs stay in their folders for sweeps."""
+    until = int(options.settings["until"]) or None
+    for seed in options.seeds:
+        for name in options.tasks:
+            for cell in options.cells:
+                config = configure(name, cell=cell, recipe=options.recipe, seed=seed)
+                key: Row = {"task": name, "cell": cell, "recipe": options.recipe, "seed": seed}
+                folder = options.runs / f"{name}-{seed}-{cell}-{options.recipe}"
+                yield Job(key, partial(baseline_row, config, folder, until))
+
+
+def sweep_jobs(options: Options) -> Iterator[Job]:
+    """A length sweep of every finished run in the folder of runs."""
+    batch = int(options.settings["batch"])
+    for run in RunDir.find(options.runs, str(options.settings["only"])):
+        if run.finished:
+            nfsm = run.config().get("cell", "nfsm") == "nfsm"
+            max_length = int(options.settings["max_length" if nfsm else "baselines_max_length"])
+            key: Row = {"folder": run.path.name, "batch": batch, "max_length": max_length}
+            yield Job(key, partial(sweep_row, run.path, max_length, batch))
+
+
+def sweep_row(run: Path, max_length: int, batch: int) -> Row:
+    return {**sweep_run(run, max_length=max_length, batch=batch)[1], "folder": run.name}
+
+
+def story_row(name: str, seed: int, folder: Path, certificate_file: Path | None, *, alone: bool) -> Row:
+    """Train a stack on Tracking Shuffled Objects; its row, with the interpretation of every head."""
+    started = time.process_time()
+    run = train(name, seed=seed, out=folder)
+    cpu_seconds = round(time.process_time() - started, 1)
+    if run.certified and certificate_file is not None:
+        certificate_file.parent.mkdir(parents=True, exist_ok=True)
+        run.certificate().write(certificate_file)
+    return {**stack_row(run), "cpu_seconds": cpu_seconds, "alone": alone}
+
+
+def stack_row(run: Run) -> Row:
+    """The row of a trained stack."""
+    certificate = run.certificate() if run.certified else None
+    free_text = extract_free_text(run.model, run.extracted)
+    registers = {register.name: register.of_state for register in run.task.registers}
+    return {
+        "task": run.task.name, "recipe": run.config.recipe, "seed": run.config.seed,
+        "layers": [list(layer) for layer in run.extracted.heads], "certified": run.certified,
+        "verdict": run.verdict.explain(), "steps": run.steps, "restarts": run.restarts,
+        "seconds": round(run.seconds, 1), "threads": torch.get_num_threads(),
+        "joint_indices": run.extracted.joint_indices, "reached": len(run.extracted.reached),
+        "configurations": run.verdict.configurations, "states": run.verdict.task_states,
+        "weakest_margin": run.extracted.weakest.margin, "weights": run.extracted.weights,
+        "certificate": None if certificate is None else certificate.sha256,
+        "proved": [] if certificate is None else list(certificate.proved),
+        "right_in_any_order": free_text.right, "configurations_in_any_order": free_text.configurations,
+        "heads": run.extracted.describe(registers).splitlines()[1:],
+    }  # fmt: skip
+
+
+def story_jobs(options: Options) -> Iterator[Job]:
+    for name in options.tasks:
+        for seed in options.seeds:
+            key: Row = {"task": name, "seed": seed, "recipe": "distill"}
+            folder, kept = options.runs / f"{name}-{seed}", certificate_path(options, name, seed)
+            alone = bool(options.settings["alone"])
+            yield Job(key, partial(story_row, name, seed, folder, kept, alone=alone))
+
+
+def free_story_row(name: str, seed: int, *, seconds: float, length: int) -> Row:
+    """Train a stack by the paper's recipe until it is certified or the time is up; how far it got."""
+    phase = EndToEndConfig(batch=64, length=length, check_words=128)
+    run = train(configure(name, recipe="paper", seed=seed, restarts=0, end_to_end=phase), max_seconds=seconds)
+    return {
+        "task": run.task.name, "recipe": "paper", "seed": seed,
+        "layers": [list(heads) for heads in run.task.layers or ()], "certified": run.certified, "steps": run.steps,
+        "seconds": round(run.seconds, 1), "budget_seconds": seconds, "restarts": 0, "length": length,
+        "loss": run.last_state["loss"], "best_accuracy": run.accuracy, "first_error": run.first_error,
+        "threads": torch.get_num_threads(),
+    }  # fmt: skip
+
+
+def free_story_jobs(options: Options) -> Iterator[Job]:
+    seconds, length = 60 * float(options.settings["minutes"]), int(options.settings["length"])
+    for name in options.tasks:
+        for seed in options.seeds:
+            key: Row = {"task": name, "seed": seed, "recipe": "paper", "length": length, "budget_seconds": seconds}
+            yield Job(key, partial(free_story_row, name, seed, seconds=seconds, length=length))
+
+
+def story_stream_jobs(options: Options) -> Iterator[Job]:
+    run, story = Path(str(options.settings["run"])), int(options.settings["story"])
+    key: Row = {"kind": "story", "run": run.name, "story": story}
+    yield Job(key, partial(story_stream.stream_of_run, run, story))
+
+
+def geometry_jobs(options: Options) -> Iterator[Job]:
+    for seed in options.seeds:
+        for cell in options.cells:
+            folder = options.runs / f"{geometry.TASK}-{seed}-{cell}-geometry"
+            yield Job({"kind": "run", "model": cell, "seed": seed}, partial(geometry.geometry_rows, cell, seed, folder))
+
+
+NO_YES = ("no", "yes")
+
+
+def output_machines() -> Iterator[tuple[str, Moore]]:
+    """Machines by name; in some, few words or states distinguish the outputs."""
+    yield from ((f"Tomita{k}", tomita(k)) for k in range(1, 8))
+    for n, A in ((10, 2), (10, 3), (30, 2), (30, 3), (60, 2), (100, 2)):
+        yield f"random, {n} states, {A} symbols", random_machine(n, A, 42)
+    for name in ("Z16", "S4", "A5", "S5"):
+        yield f"{name} in two colours", two_colors(name)
+    for n in (10, 30):
+        yield f"random, {n} states, one says yes", random_machine(n, 2, 42, rare=True)
+    for n in (4, 8, 12, 16):
+        yield f"lock of {n} symbols", combination_lock(n)
+
+
+def random_machine(n: int, A: int, seed: int, *, rare: bool = False) -> Moore:
+    """Random transitions and outputs; with `rare`, a single state outputs yes."""
+    generator = np.random.default_rng(seed)
+    tables = generator.integers(0, n, (A, n))
+    readout = (np.arange(n) == n - 1).astype(int) if rare else generator.integers(0, 2, n)
+    return Moore(symbols=tuple("abc"[:A]), tables=tables, outputs=NO_YES, readout=readout)
+
+
+def two_colors(name: str) -> Moore:
+    """A group with a random bit as output."""
+    machine = get_task(name).machine
+    readout = np.random.default_rng(42).integers(0, 2, machine.n_states)
+    return Moore(symbols=machine.symbols, tables=machine.tables, outputs=NO_YES, readout=readout)
+
+
+def combination_lock(n: int) -> Moore:
+    """Outputs yes forever after n times 'a' in a row; any 'b' before that starts anew."""
+    onward = np.minimum(np.arange(n + 1) + 1, n)
+    return Moore(
+        symbols=("a", "b"), tables=np.stack([onward, np.where(np.arange(n + 1) == n, n, 0)]), outputs=NO_YES,
+        readout=(np.arange(n + 1) == n).astype(int),
+    )  # fmt: skip
+
+
+def output_row(kind: str, machine: Moore, seed: int) -> Row:
+    """Learn a machine from its outputs alone; its row."""
+    task = Task.of(machine, name=kind)
+    row: Row = {
+        "kind": kind, "seed": seed, "symbols": machine.n_symbols, "states": minimize(machine).n_states,
+        "certified": False, "words": None, "heads": None, "steps": None, "restarts": None, "proved": [],
+    }  # fmt: skip
+    started = time.perf_counter()
+    try:
+        run = train(task, seed=seed, supervise="outputs")
+    except NotLearned as error:
+        return {**row, "verdict": str(error), "seconds": round(time.perf_counter() - started, 3)}
+    return {
+        **row, "certified": run.certified, "heads": list(run.heads), "steps": run.steps, "restarts": run.restarts,
+        "seconds": round(run.seconds, 3), "verdict": run.verdict.explain(),
+        "proved": list(run.certificate().proved) if run.certified else [],
+        "words": infer_machine(OutputTask.of_task(task), np.random.default_rng(seed)).words,
+    }  # fmt: skip
+
+
+def output_jobs(options: Options) -> Iterator[Job]:
+    for kind, machine in output_machines():
+        for seed in options.seeds:
+            yield Job({"kind": kind, "seed": seed}, partial(output_row, kind, machine, seed))
+
+
+CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
+    Campaign(
+        name="training", file="training.jsonl", jobs=training_jobs, tasks=ALGEBRAIC, recipe="induce",
+        summary="Train the NFSM on the algebraic tasks, with chosen heads, the paper's heads and a single head.",
+    ),
+    Campaign(
+        name="paper_recipe", file="paper_recipe.jsonl", jobs=paper_recipe_jobs, tasks=ALGEBRAIC,
+        settings={"budget": 2000, "attempts": 1, "masks": EndToEndConfig().masks, "more_heads": False},
+        summary="Train the NFSM by the paper's recipe and heads, within a budget of steps.",
+    ),
+    Campaign(
+        name="baselines", file="baselines.jsonl", jobs=baseline_jobs, tasks=("FF", "DFF5", "Z2", "S3", "S4"),
+        cells=("mamba", "aussm", "pdssm"), seeds=(42, 43, 44), recipe="cpu", settings={"until": 0},
+        summary="Train the baselines; until=N pauses every run at step N.",
+    ),
+    Campaign(
+        name="sweeps", file="sweeps.jsonl", jobs=sweep_jobs,
+        settings={"only": "*", "batch": 128, "max_length": 1 << 20, "baselines_max_length": 1 << 16},
+        summary="Sweep the length of every finished run in the folder of runs.",
+    ),
+    Campaign(
+        name="outputs", file="outputs.jsonl", jobs=output_jobs, seeds=(42, 43, 44),
+        summary="Learn machines of many kinds from their outputs alone.",
+    ),
+    Campaign(
+        name="stories", file="tso.jsonl", jobs=story_jobs, tasks=("TSO3", "TSO4", "TSO5"), settings={"alone": False},
+        summary="Train two-layer stacks on Tracking Shuffled Objects.",
+    ),
+    Campaign(
+        name="free_stories", file="tso.jsonl", jobs=free_story_jobs, tasks=("TSO3",), seeds=(42,),
+        settings={"minutes": 40.0, "length": 256},
+        summary="Train stacks on Tracking Shuffled Objects by the paper's recipe, within a time budget.",
+    ),
+    Campaign(
+        name="story_stream", file="tso_stream.jsonl", jobs=story_stream_jobs,
+        settings={"run": "runs/TSO4-42", "story": story_stream.STORY},
+        summary="Record the index of every head of a trained stack along one story.",
+    ),
+    Campaign(
+        name="geometry", file="geometry.jsonl", jobs=geometry_jobs, cells=("nfsm", "mamba", "aussm", "pdssm"),
+        seeds=(geometry.SEED,), summary="Follow the state of trained models on Z5 under a constant word.",
+    ),
+)}  # fmt: skip

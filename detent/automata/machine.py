@@ -255,6 +255,31 @@ class Mealy(_Machine):
         """The machine itself."""
         return self
 
+    def to_moore(self) -> Moore:
+        """The Moore machine that gives the same outputs: its states are a state and the output on arriving there.
+
+        Before the first symbol its output is one with which transitions arrive at the start, if there are any.
+        """
+        pairs = self.readout.astype(np.int64) + len(self.outputs) * self.tables.astype(np.int64)
+        arriving = pairs[self.tables == self.start]
+        first = int(arriving.min()) if len(arriving) else len(self.outputs) * self.start
+        number, order = {first: 0}, [first]
+        for pair in order:
+            for after in pairs[:, pair // len(self.outputs)].tolist():
+                if after not in number:
+                    number[after] = len(order)
+                    order.append(after)
+        states, outputs = np.divmod(np.array(order), len(self.outputs))
+        single = len(set(states.tolist())) == len(states)
+        names = [
+            self.states[q] if single else f"{self.states[q]}/{self.outputs[o]}"
+            for q, o in zip(states, outputs, strict=True)
+        ]
+        tables = [[number[after] for after in row] for row in pairs[:, states].tolist()]
+        return Moore(
+            symbols=self.symbols, tables=np.array(tables), states=tuple(names), outputs=self.outputs, readout=outputs
+        )
+
 
 _SHOWN_SYMBOLS = 24
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -18,7 +19,7 @@ from safetensors.torch import save as to_bytes
 from torch import nn
 
 from detent.errors import BrokenFile, InvalidConfig
-from detent.nn import AUSSM, BMRU, NFSM, PDSSM, Backbone, MambaMinus
+from detent.nn import AUSSM, BMRU, GRU, LSTM, NFSM, PDSSM, Backbone, MambaMinus
 from detent.records import write_atomically
 from detent.tasks import Task
 from detent.train.config import TrainConfig
@@ -29,21 +30,24 @@ Heads = Sequence[Sequence[int]]
 
 def build_model(
     config: TrainConfig, task: Task, *, heads: Heads | None = None, initial_states: Heads | None = None,
-    generator: torch.Generator | None = None,
+    value_widths: Sequence[int] | None = None, generator: torch.Generator | None = None,
 ) -> Backbone:  # fmt: skip
     """A backbone with the cell of the configuration in every layer.
 
     - `heads`: indices of every head of every layer of an NFSM; those of the task or of the configuration by default.
     - `initial_states`: the index of each of them before the first symbol; zeros by default.
+    - `value_widths`: of every layer; a pruned layer has that of the wide one.
     """
     if config.cell == "nfsm":
         heads = heads or task.layers or (None if config.heads is None else (config.heads,))
         if heads is None:
             raise InvalidConfig("an NFSM is built of heads; give their sizes, such as heads=((3, 2),).")
         initial_states = initial_states or [(0,) * len(sizes) for sizes in heads]
+        options: dict[str, Any] = {"temperature": config.temperature, "generator": generator}
+        parts = zip(heads, initial_states, value_widths or (None,) * len(heads), strict=True)
         blocks: list[nn.Module] = [
-            NFSM(config.width, sizes, initial_state=state, temperature=config.temperature, generator=generator)
-            for sizes, state in zip(heads, initial_states, strict=True)
+            NFSM(config.width, sizes, initial_state=state, value_width=width, **options)
+            for sizes, state, width in parts
         ]
     else:
         blocks = [build_baseline(config, generator) for _ in range(config.layers)]
@@ -62,6 +66,8 @@ def build_baseline(config: TrainConfig, generator: torch.Generator | None = None
         "aussm": partial(AUSSM, m, d, n),
         "pdssm": partial(PDSSM, m, d, n),
         "bmru": partial(BMRU, m, d),
+        "gru": partial(GRU, m, d),
+        "lstm": partial(LSTM, m, d),
     }
     return blocks[config.cell](generator=generator)
 
@@ -73,6 +79,7 @@ def save_model(path: Path, model: Backbone, metadata: Mapping[str, str]) -> None
     layout = {
         "heads": " ".join(",".join(map(str, block.heads)) for block in blocks),
         "initial_states": " ".join(",".join(map(str, block.config.initial_state)) for block in blocks),
+        "value_widths": " ".join(str(block.value_width) for block in blocks),
     }
     write_atomically(path, to_bytes(weights, {**(layout if blocks else {}), **metadata}))
 
@@ -82,13 +89,14 @@ def load_model(path: Path, config: TrainConfig, task: Task) -> tuple[Backbone, d
     try:
         with safe_open(path, framework="pt") as file:
             metadata: dict[str, str] = file.metadata() or {}
-        heads = initial_states = None
+        heads = initial_states = value_widths = None
         if config.cell == "nfsm":
+            value_widths = [int(width) for width in metadata["value_widths"].split(" ")]
             heads, initial_states = (
                 [[int(k) for k in layer.split(",")] for layer in metadata[name].split(" ")]
                 for name in ("heads", "initial_states")
             )
-        model = build_model(config, task, heads=heads, initial_states=initial_states)
+        model = build_model(config, task, heads=heads, initial_states=initial_states, value_widths=value_widths)
         model.load_state_dict(load_file(path))
     except (SafetensorError, OSError, RuntimeError, KeyError, ValueError) as error:
         reason = " ".join(line.strip() for line in str(error).splitlines()[:2])

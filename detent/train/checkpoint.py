@@ -75,12 +75,12 @@ class Checkpointer:
 
     def restore(self, phase: Phase) -> bool:
         """Bring the phase to where the checkpoint holds it; whether it was finished by then."""
-        if phase.name in self._finished:
-            phase.steps = self._finished[phase.name]
-            return True
         if self._current == phase.name and self.path is not None:
             phase.load_state(load(self.path, phase.module, phase.optimizer, phase.generator)["state"])
             self._current = None
+        if phase.name in self._finished:
+            phase.steps = self._finished[phase.name]
+            return True
         return False
 
     def maybe_save(self, phase: Phase, *, now: bool = False) -> None:
@@ -94,9 +94,11 @@ class Checkpointer:
         save(self.path, phase.module, phase.optimizer, phase.generator, counters)
         self._saved = time.perf_counter()
 
-    def finish_phase(self, phase: Phase) -> None:
-        """Note that the phase is finished; the checkpoint of the next one says so."""
+    def finish_phase(self, phase: Phase, *, keep: bool = False) -> None:
+        """Note that the phase is finished; the checkpoint of the next one says so, or with `keep` one at once."""
         self._finished[phase.name] = phase.steps
+        if keep:
+            self.maybe_save(phase, now=True)
 
     def next_attempt(self) -> None:
         """Note that the attempt is over, and another follows."""

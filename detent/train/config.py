@@ -23,6 +23,8 @@ CELLS = {
     "aussm": "AUSSM, eigenvalues of modulus one",
     "pdssm": "PD-SSM, one-hot columns times a diagonal with moduli below one",
     "bmru": "bistable memory recurrent units",
+    "gru": "gated recurrent units, as in PyTorch",
+    "lstm": "long short-term memory, as in PyTorch",
 }
 """The recurrent layers that can be trained by name."""
 BASELINES = tuple(name for name in CELLS if name != "nfsm")
@@ -130,6 +132,87 @@ FINETUNE = EndToEndConfig(
 """Without noise: sampled tables would undo rare transitions."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GradientConfig:
+    """Training end to end with a wide layer, pruning and margins; see gradient.py.
+
+    `resolved` chooses from the number of labels what is left open.
+    """
+
+    temperature: float = 0.0
+    """Of the softmax in the backward pass; 0: 2 with probes, 1 without."""
+    remember: float = 1.0
+    """Bias of the transition logits towards staying, at the start."""
+    token_scale: float = 0.1
+    """Scale of the token in the residual stream at the start: small, so that heads and not tokens carry the label."""
+    probe_weight: float = -1.0
+    """Weight of the losses of the probes, summed over heads; -1: 1 where every head can hold all labels, else 0."""
+    batch: int = 64
+    """Words per step."""
+    length: int = 0
+    """Of the longest training words; 0: 16 with probes, 32 without."""
+    first_length: int = 12
+    """Of the first words; then the length follows the first error."""
+    lr: float = 3e-3
+    weight_decay: float = 0.0
+    mask_rate: float = 3.0
+    """How fast the weight of positions after the first error decays."""
+    clip: float = 1.0
+    """Largest norm of the gradient."""
+    sampled_from: int = 1024
+    """With more labels than this, a step compares only the labels of its batch and `negatives` others."""
+    negatives: int = 512
+    steps: int = 3000
+    """The most steps of an attempt."""
+    rounds: int = 3
+    """How often the wide network may be trained on and pruned anew when the pruned one errs on long words."""
+    more_steps: int = 150
+    """The fewest steps of a later round."""
+    check_every: int = 25
+    check_words: int = 256
+    """Fresh words of a check."""
+    check_length: int = 64
+    """Their length."""
+    prune_steps: int = 100
+    """Fine-tuning steps after a removal that made fresh words wrong."""
+    prune_lr: float = 1e-3
+    prune_failures: int = 2
+    """Single heads that are tried in vain before pruning ends."""
+    margin: float = 4.0
+    """Margin of columns and read-outs that the last phase aims at; half of it ends the phase."""
+    margin_steps: int = 300
+    compress: bool = True
+    """Whether the machine is also distilled into a network of minimal heads."""
+    heads: tuple[int, ...] = ()
+    """Of the wide layer; chosen by `resolved`."""
+
+    def __post_init__(self) -> None:
+        _at_least_one(
+            self, "batch", "first_length", "steps", "rounds", "check_every", "check_words", "check_length",
+            "prune_steps", "prune_failures", "negatives",
+        )  # fmt: skip
+        for name in ("lr", "prune_lr", "clip", "margin", "token_scale"):
+            if not getattr(self, name) > 0:
+                raise InvalidConfig(f"{name} must be positive; got {getattr(self, name)}.")
+
+    def resolved(self, labels: int, heads: tuple[int, ...] | None, attempt: int = 0) -> GradientConfig:
+        """The configuration for so many labels; a later attempt has half as many heads more each time."""
+        heads = heads or wide_heads(labels)
+        heads = heads + heads[: len(heads) * attempt // 2]
+        probes = float(labels <= min(heads)) if self.probe_weight < 0 else self.probe_weight
+        return replace(
+            self, heads=heads, probe_weight=probes, temperature=self.temperature or (2.0 if probes else 1.0),
+            length=self.length or (16 if probes else 32),
+        )  # fmt: skip
+
+
+def wide_heads(labels: int) -> tuple[int, ...]:
+    """Heads for so many labels, from trials: each can hold few labels with some to spare, or many share the state."""
+    if labels <= 16:
+        return (max(12, math.ceil(1.5 * labels)),) * 8
+    return (12,) * (16 if labels <= 200 else 32)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
     """Everything that decides how a run goes."""
@@ -154,9 +237,9 @@ class TrainConfig:
     layers: int = 1
     """Recurrent layers of a baseline; an NFSM has one, or those that the task names."""
     channels: int = 32
-    """Channels of Mamba- and the AUSSM, entries of a PD-SSM, units of a BMRU."""
+    """Channels of Mamba- and the AUSSM, entries of a PD-SSM, units of a BMRU, GRU or LSTM."""
     states: int = 8
-    """Entries of a channel's state, or matrices in the dictionary of a PD-SSM; a BMRU does not use it."""
+    """Entries of a channel's state, or matrices in the dictionary of a PD-SSM; a BMRU, GRU or LSTM does not use it."""
     restarts: int = 4
     """How often an NFSM may start anew with another seed when its machine is wrong, or right by too little."""
     stop: str = "certified"
@@ -165,6 +248,7 @@ class TrainConfig:
     end_to_end: EndToEndConfig = field(default_factory=EndToEndConfig)
     """Batch and length are also those of the words that pretraining reads."""
     finetune: EndToEndConfig = FINETUNE
+    gradient: GradientConfig = field(default_factory=GradientConfig)
 
     def __post_init__(self) -> None:
         if self.cell not in CELLS:
@@ -189,7 +273,8 @@ class TrainConfig:
     def max_steps(self) -> dict[str, int]:
         """The most steps of every phase, by its name."""
         return {
-            "pretrain": self.pretrain.steps, "end_to_end": self.end_to_end.steps, "finetune": self.finetune.steps,
+            "wide": self.gradient.steps, "pretrain": self.pretrain.steps, "end_to_end": self.end_to_end.steps,
+            "finetune": self.finetune.steps,
         }  # fmt: skip
 
     def title(self, name: str) -> str:
@@ -217,7 +302,8 @@ class TrainConfig:
         end_to_end = self.end_to_end
         if end_to_end == EndToEndConfig():
             end_to_end = replace(end_to_end, batch=64, length=256)
-        return replace(self, recipe="distill" if self.recipe == "induce" else self.recipe, end_to_end=end_to_end)
+        recipe = "distill" if self.recipe in ("gradient", "induce") else self.recipe
+        return replace(self, recipe=recipe, end_to_end=end_to_end)
 
     def with_attempt_seed(self, attempt: int) -> TrainConfig:
         """The same with the seed of a later attempt."""
@@ -238,6 +324,7 @@ class TrainConfig:
         parts["pretrain"] = PretrainConfig(**content["pretrain"])
         parts["end_to_end"] = EndToEndConfig(**content["end_to_end"])
         parts["finetune"] = EndToEndConfig(**content["finetune"])
+        parts["gradient"] = GradientConfig(**{**content["gradient"], "heads": tuple(content["gradient"]["heads"])})
         parts["heads"] = None if content["heads"] is None else tuple(content["heads"])
         return cls(**parts)
 

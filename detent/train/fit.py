@@ -13,12 +13,13 @@ import numpy as np
 import torch
 
 from detent.automata import factor
-from detent.errors import BudgetExceeded, unknown
+from detent.errors import BudgetExceeded, NotLearned, unknown
 from detent.nn import Backbone
 from detent.records import Row
 from detent.tasks import Task
 from detent.train.build import build_model
 from detent.train.config import TrainConfig
+from detent.train.gradient import compress, gradient
 from detent.train.induce import distill, induce
 from detent.train.phases import EndToEndPhase
 from detent.train.run import Run
@@ -36,22 +37,33 @@ def fit(config: TrainConfig, task: Task, trainer: Trainer) -> Run:
     """
     checkpointer, procedure = trainer.checkpointer, procedure_for(config)
     while True:
-        attempt = config.with_attempt_seed(checkpointer.attempt)
-        with one_thread(), torch.random.fork_rng(devices=[]):
-            torch.manual_seed(attempt.seed)
-            model = procedure(attempt, task, trainer)
-        result = None
-        if config.cell == "nfsm" and not trainer.paused:
-            result = extract_and_certify(model, task)
+        attempt, last = config.with_attempt_seed(checkpointer.attempt), checkpointer.attempt >= config.restarts
+        try:
+            with one_thread(), torch.random.fork_rng(devices=[]):
+                torch.manual_seed(attempt.seed)
+                model = procedure(attempt, task, trainer)
+            result = None
+            if config.cell == "nfsm" and not trainer.paused:
+                result = extract_and_certify(model, task)
+        except (NotLearned, BudgetExceeded):
+            if last:
+                raise
+            checkpointer.next_attempt()
+            continue
         right = result is None or (bool(result[1]) and margins_exceed_rounding(model, result[0]))
-        if right or checkpointer.attempt >= config.restarts:
+        if right or last:
             break
         checkpointer.next_attempt()
-    return Run(
+    run = Run(
         config=config, task=task, model=model.eval(), steps=trainer.steps, restarts=checkpointer.attempt,
         seconds=checkpointer.seconds, history=trainer.history, finished=not trainer.paused,
         resumed_at=checkpointer.resumed_at, last_state=trainer.last_state, result=result,
     )  # fmt: skip
+    if run.certified and config.recipe == "gradient" and config.gradient.compress:
+        with one_thread(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(attempt.seed)
+            run.compressed = compress(attempt, task, run.extracted, trainer)
+    return run
 
 
 def end_to_end(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
@@ -78,7 +90,7 @@ def end_to_end(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
     return model
 
 
-PROCEDURES: dict[str, Procedure] = {"induce": induce, "distill": distill, "paper": end_to_end}
+PROCEDURES: dict[str, Procedure] = {"gradient": gradient, "induce": induce, "distill": distill, "paper": end_to_end}
 """Of the NFSM, by recipe."""
 
 

@@ -35,7 +35,7 @@ def induce(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
     words = np.random.default_rng(config.seed)
     if isinstance(task, OutputTask):
         return _from_outputs(config, task, words, trainer)
-    return _pretrain(config, task, task, count_codes(config, task, words), words, trainer, TransitionPretrainer)
+    return pretrain(config, task, task, count_codes(config, task, words), words, trainer, TransitionPretrainer)
 
 
 def distill(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
@@ -43,7 +43,7 @@ def distill(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
     if task.layers is not None:
         return train_stack(config, task, trainer)
     codes = codes_of_machine(config, task.machine)
-    return _pretrain(config, task, task, codes, np.random.default_rng(config.seed), trainer, TransitionPretrainer)
+    return pretrain(config, task, task, codes, np.random.default_rng(config.seed), trainer, TransitionPretrainer)
 
 
 def _from_outputs(config: TrainConfig, task: OutputTask, words: np.random.Generator, trainer: Trainer) -> Backbone:
@@ -54,10 +54,10 @@ def _from_outputs(config: TrainConfig, task: OutputTask, words: np.random.Genera
         return OutputPretrainer(model, codes, *args, output_of=inferred.machine.readout)  # type: ignore[arg-type]
 
     codes = count_codes(config, inferred, words, inferred_from=task.name)
-    return _pretrain(config, task, inferred, codes, words, trainer, pretrainer)
+    return pretrain(config, task, inferred, codes, words, trainer, pretrainer)
 
 
-def _pretrain(
+def pretrain(
     config: TrainConfig, task: Task, states: Task, codes: StateCodes, words: np.random.Generator, trainer: Trainer,
     pretrainer_of: Callable[..., TransitionPretrainer],
 ) -> Backbone:  # fmt: skip

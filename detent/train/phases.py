@@ -168,7 +168,7 @@ class EndToEndPhase(Phase):
         for group in self.optimizer.param_groups:
             group["lr"] = config.cosine(config.lr, config.final_lr, self.steps)
         self.optimizer.zero_grad(set_to_none=True)
-        self.loss, first = self._backward(_tokens(batch), _labels(batch), _answers(batch))
+        self.loss, first = self._backward(tokens_of(batch), labels_of(batch), answers_of(batch))
         nn.utils.clip_grad_norm_(self.model.parameters(), config.clip)
         self.optimizer.step()
         self.steps, self.mean_first_error = self.steps + 1, float(first.float().mean())
@@ -199,7 +199,7 @@ class EndToEndPhase(Phase):
         """The share of fresh words whose labels are all right, and the answer where there is one."""
         self.model.eval()
         batch = self.task.sample(self.config.check_words, self.config.length, self.generator)
-        tokens, labels, answers = _tokens(batch), _labels(batch), _answers(batch)
+        tokens, labels, answers = tokens_of(batch), labels_of(batch), answers_of(batch)
         if self.gradient == "fast":
             first = fast_gradient.first_errors(self.model, tokens, labels, self.config)
             return float((first == self.config.length).double().mean())
@@ -238,13 +238,16 @@ def parameter_groups(model: Backbone, config: EndToEndConfig) -> list[Row]:
     ]
 
 
-def _tokens(batch: Batch) -> Tensor:
+def tokens_of(batch: Batch) -> Tensor:
+    """B L: the symbols of a batch."""
     return torch.from_numpy(batch.inputs.astype(np.int64))
 
 
-def _labels(batch: Batch) -> Tensor:
+def labels_of(batch: Batch) -> Tensor:
+    """B L: its labels."""
     return torch.from_numpy(batch.states.astype(np.int64))
 
 
-def _answers(batch: Batch) -> Tensor | None:
+def answers_of(batch: Batch) -> Tensor | None:
+    """B: its answers, where there are any."""
     return None if batch.answers is None else torch.from_numpy(batch.answers.astype(np.int64))

@@ -30,6 +30,11 @@ class Recipe:
     """(name in the configuration, task, cell, seed) -> the configuration."""
 
 
+def gradient(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
+    """End to end by gradient from words and labels, with many heads; then prune them, certify, and compress."""
+    return TrainConfig(task=name, cell=cell, recipe="gradient", seed=seed, width=64, dropout=0.0, restarts=2)
+
+
 def induce(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
     """Count the labelled transitions of sampled words, factor them into heads, pretrain on them, fine-tune."""
     return TrainConfig(task=name, cell=cell, recipe="induce", seed=seed)
@@ -87,6 +92,7 @@ def _recipe(make: Callable[[str, Task, str, int], TrainConfig], cells: tuple[str
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
+        _recipe(gradient, ("nfsm",)),
         _recipe(induce, ("nfsm",)),
         _recipe(distill, ("nfsm",)),
         _recipe(paper, tuple(CELLS)),

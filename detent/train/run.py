@@ -24,6 +24,15 @@ LEARNED = 0.9
 """Sequence accuracy from which on a baseline counts as having learned: the threshold of its failing length."""
 
 
+@dataclass(frozen=True, eq=False)
+class Compressed:
+    """A network with the heads that its machine needs, distilled from the extracted machine of a larger one."""
+
+    model: Backbone
+    extracted: Extracted
+    verdict: Verdict
+
+
 @dataclass(kw_only=True)
 class Run:
     """What came of a configuration."""
@@ -44,6 +53,8 @@ class Run:
     """Counters of the last phase after its last step; empty for a run that was loaded."""
     result: tuple[Extracted, Verdict] | None = field(default=None, repr=False)
     """The extracted machine and the verdict; None for a cell without tables."""
+    compressed: Compressed | None = field(default=None, repr=False)
+    """A network with the heads that the machine needs, distilled from it; of the recipe `gradient`."""
     _certificate: Certificate | None = field(default=None, repr=False)
 
     @property

@@ -71,11 +71,13 @@ class Trainer:
             self.watch(row)
 
     def run_phase(
-        self, phase: Phase, *, stop: Callable[[Row], bool] | None = None, best: BestWeights | None = None
-    ) -> bool:
+        self, phase: Phase, *, stop: Callable[[Row], bool] | None = None, best: BestWeights | None = None,
+        keep: bool = False,
+    ) -> bool:  # fmt: skip
         """Run a phase until it is done or `stop` holds of the row of a check; whether `stop` ended it.
 
-        With `best`, the best weights are restored where `stop` did not end the phase.
+        With `best`, the best weights are restored where `stop` did not end the phase. With `keep`, a checkpoint holds
+        the finished phase until the next one saves its own, for work between two phases that takes long.
         """
         checkpointer = self.checkpointer
         if self.paused or checkpointer.restore(phase):
@@ -100,7 +102,7 @@ class Trainer:
         if self.paused:
             self.pause_steps = checkpointer.total_steps + phase.steps
             return False
-        checkpointer.finish_phase(phase)
+        checkpointer.finish_phase(phase, keep=keep)
         if best is not None and not stopped:
             best.restore()
         return stopped
@@ -119,16 +121,19 @@ class Trainer:
 
         A resumed run loads the stage, so that the phases that follow find a model of the right shape.
         """
-        path = None if self.run_dir is None else self.run_dir.stage_path(name)
-        attempt = str(self.checkpointer.attempt)
-        if path is not None and path.exists():
-            model, metadata = load_model(path, config, task)
-            if metadata.get("attempt") == attempt:
-                return model
+        if self.run_dir is not None and self.has_stage(name):
+            return load_model(self.run_dir.stage_path(name), config, task)[0]
         model = change()
-        if path is not None and not self.paused:
-            save_model(path, model, {"attempt": attempt})
+        if self.run_dir is not None and not self.paused:
+            save_model(self.run_dir.stage_path(name), model, {"attempt": str(self.checkpointer.attempt)})
         return model
+
+    def has_stage(self, name: str) -> bool:
+        """Whether `transform` has saved this stage of this attempt."""
+        if self.run_dir is None or not self.run_dir.stage_path(name).exists():
+            return False
+        with safe_open(self.run_dir.stage_path(name), framework="pt") as file:
+            return (file.metadata() or {}).get("attempt") == str(self.checkpointer.attempt)
 
     @property
     def steps(self) -> int:

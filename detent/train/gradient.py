@@ -1,0 +1,408 @@
+"""The recipe `gradient`: end to end from words and labels, with many more heads than needed; then prune.
+
+    B  words     L  their length     m  width     r  heads     S  the sum of their sizes     n  labels
+
+1. `WidePhase` trains a wide layer: the arg max in the forward pass, the gradient of the softmax in the backward pass,
+   cross-entropy up to the first error, tables that tend to stay where they are at the start. Where one head can hold
+   every label, `Probes` predict the label from each head alone, so that each head carries as much of the state as it
+   can; they are thrown away afterwards.
+2. `prune_model` removes heads while fresh words stay right, and indices that no word reaches.
+3. `widen_margins` trains the network on the machine that was extracted from it, until margins exceed rounding.
+4. `compress` minimizes that machine, factors it and distills it into a network of minimal heads.
+
+No transition is counted, and nothing but the verdict at the end looks at the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, linear
+
+from detent._types import MISSING
+from detent.errors import BudgetExceeded, InvalidInput, NotLearned
+from detent.extract import Budget, Extracted, extract
+from detent.nn import NFSM, Backbone
+from detent.nn.losses import first_error, mask
+from detent.nn.pruning import PruneStep, prune, prune_indices
+from detent.ops.tables import entry_offsets, offsets
+from detent.ops.torch_kernels import project_values
+from detent.records import Row
+from detent.tasks import Task
+from detent.train.build import build_model
+from detent.train.config import GradientConfig, TrainConfig
+from detent.train.induce import codes_of_machine, pretrain
+from detent.train.phases import Phase, labels_of, tokens_of
+from detent.train.pretraining import OutputPretrainer, TransitionPretrainer
+from detent.train.run import Compressed
+from detent.train.state_codes import StateCodes
+from detent.train.trainer import Trainer
+from detent.train.verify import extract_and_certify
+
+BUDGET = Budget(configurations=60_000, seconds=120.0)
+"""Of an extraction: a network that has learned reaches far fewer configurations once it is pruned."""
+LONG = 8
+"""A pruned network is checked on words so many times as long as those of other checks."""
+
+
+def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
+    """Train wide, prune, widen margins; train the wide network further where the pruned one errs on long words."""
+    settings = config.gradient.resolved(len(task.labels), config.heads, trainer.checkpointer.attempt)
+    words, weights = np.random.default_rng(config.seed), torch.Generator().manual_seed(config.seed)
+    model = build_model(replace(config, temperature=settings.temperature), task, heads=(settings.heads,),
+                        generator=weights)  # fmt: skip
+    prepare(model, settings)
+    probes = Probes(settings.heads, len(task.labels), weights) if settings.probe_weight else None
+    phase = WidePhase(model, probes, task, settings, words)
+    for round in range(settings.rounds):
+        phase.start_round(round)
+        stage = f"pruned-{round + 1}"
+        trainer.run_phase(phase, keep=True)
+        if trainer.paused:
+            return model
+        if not (phase.learned or trainer.has_stage(stage)):
+            raise NotLearned(_not_learned(phase, settings))
+
+        def change(round: int = round) -> Backbone:
+            _note_stage(trainer, "learned", model, steps=trainer.checkpointer.total_steps)
+            generator = np.random.default_rng([config.seed, round])
+            smaller = prune_model(model, task, settings, generator, trainer)
+            extracted = extract_pruned(smaller, task)
+            if extracted is not None:
+                widen_margins(smaller, extracted, settings)
+            return smaller
+
+        pruned = trainer.transform(stage, config, task, change)
+        check = np.random.default_rng([config.seed, round, 1])
+        extracted = extract_pruned(pruned, task)
+        if extracted is not None and accuracy(pruned, task, check, 64, LONG * settings.check_length) == 1.0:
+            _note_stage(trainer, "pruned", pruned, extracted=extracted)
+            return pruned
+    return pruned
+
+
+def prepare(model: Backbone, settings: GradientConfig) -> None:
+    """Tables that tend to stay where they are, and a token that contributes little to the read-out by itself."""
+    block = block_of(model)
+    with torch.no_grad():
+        for d, at in zip(block.heads, entry_offsets(block.heads), strict=True):
+            block.bias[at : at + d * d : d + 1] = settings.remember
+        model.encoder_norm.weight.fill_(settings.token_scale)
+
+
+def block_of(model: Backbone) -> NFSM:
+    """The one NFSM layer of a model."""
+    (layer,) = model.layers
+    block = layer.block
+    assert isinstance(block, NFSM)
+    assert layer.conv is None, "the fast path is for symbols that are encoded one by one"
+    return block
+
+
+class Probes(nn.Module):
+    """A linear classifier for each head: the logits of the label, given the index of that head alone."""
+
+    def __init__(self, heads: Sequence[int], labels: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.heads = tuple(heads)
+        self.weight = nn.Parameter(0.5 * torch.randn(sum(heads), labels, generator=generator))
+
+    def losses(self, states: Tensor, labels: Tensor) -> Tensor:
+        """B L: the sum over heads of the cross-entropy of each head's own prediction; states are one-hot, B L S.
+
+        The gradient with respect to a state is taken at the logits of the index that was chosen, as in the model.
+        """
+        sizes = list(self.heads)
+        parts = zip(states.split(sizes, -1), self.weight.split(sizes), strict=True)
+        logits = torch.stack([part @ weight for part, weight in parts])
+        wanted = labels.expand(len(sizes), -1, -1)
+        return cross_entropy(logits.flatten(0, 2), wanted.flatten(), reduction="none").view_as(wanted).sum(0)
+
+
+class WidePhase(Phase):
+    """Words and labels; done when all fresh words of a check are right, or at the last step."""
+
+    STATE = (*Phase.STATE, "mean_first_error", "length", "learned")
+
+    def __init__(
+        self, model: Backbone, probes: Probes | None, task: Task, settings: GradientConfig,
+        generator: np.random.Generator, *, name: str = "wide", lr: float | None = None, steps: int | None = None,
+        patience: int | None = None,
+    ) -> None:  # fmt: skip
+        """`patience`: give up after so many steps if a check finds less than a quarter of the words right."""
+        module = nn.ModuleDict({"model": model, **({} if probes is None else {"probes": probes})})
+        rate = settings.lr if lr is None else lr
+        optimizer = torch.optim.AdamW(module.parameters(), rate, weight_decay=settings.weight_decay, fused=True)
+        super().__init__(name, module, optimizer, generator, settings.check_every)
+        self.model, self.probes, self.task, self.settings, self.patience = model, probes, task, settings, patience
+        self.most = settings.steps if steps is None else steps
+        self.mean_first_error, self.learned, self.given_up = 0.0, False, False
+        self.length = settings.length if patience is not None else min(settings.first_length, settings.length)
+        self.total_steps, self.least = 0, 0
+
+    def start_round(self, round: int) -> None:
+        """Train on: another phase to the trainer, with the same optimizer."""
+        if round:
+            self.total_steps += self.steps
+            self.name, self.steps, self.learned = f"wide-{round + 1}", 0, False
+            self.least = self.settings.more_steps
+
+    @property
+    def done(self) -> bool:
+        return self.steps >= self.most or self.given_up or (self.learned and self.steps >= self.least)
+
+    def step(self) -> None:
+        settings = self.settings
+        self.model.train()
+        block_of(self.model).eval()  # the arg max in the forward pass, not a sample
+        batch = self.task.sample(settings.batch, self.length, self.generator)
+        loss, first = self.compute_loss(tokens_of(batch), labels_of(batch))
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.module.parameters(), settings.clip)
+        self.optimizer.step()
+        self.steps, self.loss, self.mean_first_error = self.steps + 1, float(loss.detach()), float(first.float().mean())
+        self.length = int(min(settings.length, max(self.length, 1.2 * self.mean_first_error + 5)))
+
+    def compute_loss(self, words: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """(loss, first error of every word): cross-entropy up to the first error, of the model and of the probes."""
+        model, settings, block = self.model, self.settings, block_of(self.model)
+        encoded, rows = encode_symbols(model)
+        if self.probes is None:
+            y, states = block((rows, words))[0], None
+        else:
+            states = block.one_hot_states((rows, words))
+            y = states @ project_values(block.values, block.out_proj.weight, block.heads) + block.out_proj.bias
+        features = model.decode(model.layers[0].feed_forward(encoded[words] + y))  # type: ignore[operator]
+        weight, bias, wanted = model.readout.weight, model.readout.bias, labels
+        if model.labels > settings.sampled_from:
+            others = torch.from_numpy(self.generator.integers(0, model.labels, settings.negatives))
+            compared = torch.unique(torch.cat([labels.flatten(), others]))
+            weight, bias, wanted = weight[compared], bias[compared], torch.searchsorted(compared, labels)  # type: ignore[assignment]
+        logits = linear(features, weight, bias)
+        first = first_error(logits.detach(), wanted)
+        shares = mask(first, labels.shape[1], settings.mask_rate)
+        shares = shares / shares.sum(dim=1, keepdim=True) / len(labels)
+        terms = cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="none").view_as(shares)
+        if self.probes is not None and states is not None:
+            terms = terms + settings.probe_weight * self.probes.losses(states, labels)
+        return (shares * terms).sum(), first
+
+    def check(self) -> Row:
+        settings = self.settings
+        right = accuracy(self.model, self.task, self.generator, settings.check_words, settings.check_length)
+        self.learned = right == 1.0
+        self.given_up = self.patience is not None and self.steps >= self.patience and right < 0.25
+        return {
+            "loss": self.loss, "first_error": self.mean_first_error, "accuracy": right, "length": self.length,
+            "heads": len(block_of(self.model).heads),
+        }  # fmt: skip
+
+
+def encode_symbols(model: Backbone) -> tuple[Tensor, Tensor]:
+    """(the residual stream, the input of the layer) of every symbol: V m each."""
+    encoded = model.encode(torch.arange(model.vocabulary))
+    return encoded, model.layers[0].block_input(encoded)[0]  # type: ignore[operator]
+
+
+def label_logits(model: Backbone, words: Tensor) -> Tensor:
+    """B L n, with the symbols encoded once."""
+    encoded, rows = encode_symbols(model)
+    y, _ = block_of(model)((rows, words))
+    return model.label_logits(model.layers[0].feed_forward(encoded[words] + y))  # type: ignore[operator]
+
+
+@torch.no_grad()
+def accuracy(model: Backbone, task: Task, generator: np.random.Generator, words: int, length: int) -> float:
+    """The share of fresh words that are right throughout; of a first few only, where not all of those are."""
+    model.eval()
+    right = seen = 0
+    for count in (min(64, words), words - min(64, words)):
+        batch = task.sample(count, length, generator)
+        for tokens, labels in zip(tokens_of(batch).split(64), labels_of(batch).split(64), strict=True):
+            right += int((first_error(label_logits(model, tokens), labels) == length).sum())
+        seen += count
+        if right < seen:
+            break
+    return right / max(seen, 1)
+
+
+def prune_model(
+    model: Backbone, task: Task, settings: GradientConfig, generator: np.random.Generator, trainer: Trainer
+) -> Backbone:
+    """A copy with fewer heads, right on fresh words, and without indices that no word reaches."""
+    batch = task.sample(settings.batch, 32, generator)
+    tokens, labels = tokens_of(batch), labels_of(batch)
+
+    @torch.no_grad()
+    def loss(smaller: Backbone) -> float:
+        return float(cross_entropy(label_logits(smaller.eval(), tokens).flatten(0, 1), labels.flatten()))
+
+    def accept(smaller: Backbone) -> bool:
+        return accuracy(smaller, task, generator, settings.check_words, settings.check_length) == 1.0
+
+    def fine_tune(smaller: Backbone) -> None:
+        quick = replace(settings, check_every=20)
+        phase = WidePhase(smaller, None, task, quick, generator, lr=settings.prune_lr, steps=settings.prune_steps,
+                          patience=20)  # fmt: skip
+        while not phase.done:
+            phase.step()
+            if phase.steps % phase.check_every == 0:
+                phase.check()
+
+    def note(step: PruneStep) -> None:
+        trainer.note({"phase": "prune", "heads": step.heads, "accepted": step.accepted, "fine_tuned": step.fine_tuned})
+
+    smaller = prune(
+        model, tokens, loss=loss, accept=accept, fine_tune=fine_tune, max_failures=settings.prune_failures, watch=note
+    )
+    smaller = smaller.eval()
+    _, rows = encode_symbols(smaller)
+    smaller.layers[0].block = prune_indices(block_of(smaller), rows)
+    return smaller
+
+
+def extract_pruned(model: Backbone, task: Task) -> Extracted | None:
+    """The machine of a pruned network; None where it reaches more configurations than a learned one would."""
+    try:
+        return extract(model.eval(), symbols=task.machine.symbols, labels=task.labels, budget=BUDGET.restarted())
+    except BudgetExceeded:
+        return None
+
+
+def widen_margins(model: Backbone, extracted: Extracted, settings: GradientConfig) -> int:
+    """Train the network on the machine that was extracted from it, until margins are large; the number of steps.
+
+    A squared hinge on every used column of the transition logits and on every read-out: where a margin is large enough
+    there is no gradient, so choices do not change.
+    """
+    block, (layer,) = block_of(model), extracted.layers
+    symbols = torch.from_numpy(layer.symbols.astype(np.int64))
+    used = torch.from_numpy(layer.used.copy())
+    tables = torch.from_numpy(layer.tables.astype(np.int64))
+    reads = torch.from_numpy(extracted.readout_inputs.astype(np.int64))
+    labels = torch.from_numpy(extracted.label_ids.astype(np.int64))
+    positions = reads[:, 1:] + torch.tensor(offsets(block.heads))
+    optimizer = torch.optim.Adam(model.parameters(), settings.prune_lr)
+    chooser = torch.Generator().manual_seed(0)
+    most, sizes = max(64, (1 << 21) // model.labels), list(block.heads)
+    for step in range(settings.margin_steps):
+        encoded, rows = encode_symbols(model)
+        flat = linear(block.logit_input(rows[symbols]), block.weight, block.bias)
+        lacking = []
+        for d, at, mine, to in zip(sizes, entry_offsets(block.heads), used.split(sizes, 1), tables.split(sizes, 1),
+                                   strict=True):  # fmt: skip
+            if d > 1:
+                columns = flat[:, at : at + d * d].view(-1, d, d)
+                lacking.append(_shortfall(columns[mine], to[mine], settings.margin))
+        some = slice(None) if len(reads) <= most else torch.randint(len(reads), (most,), generator=chooser)
+        vectors = project_values(block.values, block.out_proj.weight, block.heads)
+        h = encoded[reads[some, 0]] + vectors[positions[some]].sum(1) + block.out_proj.bias
+        scores = model.label_logits(model.layers[0].feed_forward(h))  # type: ignore[operator]
+        lacking.append(_shortfall(scores, labels[some], settings.margin))
+        if all(float(part.detach().max()) <= 0.5 * settings.margin for part in lacking if len(part)):
+            return step
+        optimizer.zero_grad(set_to_none=True)
+        torch.stack([part.square().sum() for part in lacking]).sum().backward()
+        optimizer.step()
+    return settings.margin_steps
+
+
+def _shortfall(logits: Tensor, best: Tensor, margin: float) -> Tensor:
+    """What the lead of the best entry over the next lacks to the margin."""
+    if logits.shape[-1] == 1:
+        return logits.new_zeros(len(logits))
+    lead = logits.gather(1, best[:, None]).flatten() - logits.scatter(1, best[:, None], -torch.inf).amax(1)
+    return (margin - lead).clamp(min=0.0)
+
+
+def compress(config: TrainConfig, task: Task, extracted: Extracted, trainer: Trainer) -> Compressed:
+    """Minimize and factor the extracted machine, and distill it into a network with its heads.
+
+    The target is not looked at: the machine is the one that the network has learned.
+    """
+    config = compressed_config(config)
+    if task.label_kind == "states":
+        codes, states, outputs = _codes_of_labels(config, extracted), task, None
+    else:
+        machine = extracted.minimized.to_moore()
+        codes, outputs = codes_of_machine(config, machine), machine.readout
+        states = Task(name=task.name, machine=machine, sampler=task.sampler)
+
+    def pretrainer(model: Backbone, codes: StateCodes, *args: Any) -> TransitionPretrainer:
+        if outputs is None:
+            return TransitionPretrainer(model, codes, *args)
+        return OutputPretrainer(model, codes, *args, output_of=outputs)
+
+    model = pretrain(config, task, states, codes, np.random.default_rng(config.seed), trainer, pretrainer)
+    result = Compressed(model.eval(), *extract_and_certify(model, task))
+    _note_stage(trainer, "compressed", model, extracted=result.extracted)
+    return result
+
+
+def compressed_config(config: TrainConfig) -> TrainConfig:
+    """How the compressed network of a run is built and trained."""
+    return replace(config, recipe="distill", heads=None, width=128, dropout=0.1, temperature=0.5)
+
+
+def _codes_of_labels(config: TrainConfig, extracted: Extracted) -> StateCodes:
+    """Codes of the labels, from the machine whose states they are."""
+    machine = extracted.named
+    if machine is None:  # certified networks whose labels are states have one
+        raise InvalidInput("the labels of this network are not the states of a machine; train on outputs instead.")
+    codes = codes_of_machine(config, machine)
+    of_label = np.full((len(extracted.label_names), len(codes.heads)), MISSING)
+    for label, name in enumerate(extracted.label_names):
+        if name in machine.states:
+            of_label[label] = codes.of_label[machine.states.index(name)]
+    return replace(codes, of_label=of_label)
+
+
+def _note_stage(
+    trainer: Trainer, stage: str, model: Backbone, *, extracted: Extracted | None = None, steps: int | None = None
+) -> None:
+    """A row of the history that says what a stage left: heads, parameters, joint indices and margins."""
+    row: Row = {
+        "phase": "stage", "stage": stage, "heads": list(block_of(model).heads),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "seconds": round(trainer.checkpointer.seconds, 3),
+    }  # fmt: skip
+    if steps is not None:
+        row["steps"] = steps
+    if extracted is not None:
+        row["configurations"] = len(extracted.reached)
+        row["column_margin"] = float(extracted.weakest.margin)
+        row["label_margin"] = float(extracted.label_margins.min())
+    trainer.note(row)
+
+
+def _not_learned(phase: WidePhase, settings: GradientConfig) -> str:
+    """How far training came, a wrong word, and what to try."""
+    task, generator = phase.task, np.random.default_rng(0)
+    share = accuracy(phase.model, task, generator, settings.check_words, settings.check_length)
+    return (
+        f"{task.name} was not learned in {phase.total_steps + phase.steps} steps: {share:.1%} of fresh words of "
+        f"{settings.check_length} symbols are right, and words are right up to symbol {phase.mean_first_error:.1f} on "
+        f"average; {shortest_wrong_word(phase.model, task, generator)}. Try more heads or larger ones (--heads), more "
+        "steps, another seed, or --recipe induce."
+    )
+
+
+@torch.no_grad()
+def shortest_wrong_word(model: Backbone, task: Task, generator: np.random.Generator, words: int = 1024) -> str:
+    """The shortest word among so many random ones after which the network is wrong, in a sentence."""
+    batch = task.sample(words, 32, generator)
+    logits = torch.cat([label_logits(model.eval(), some) for some in tokens_of(batch).split(64)])
+    first = first_error(logits, labels_of(batch))
+    at = int(first.argmin())
+    if int(first[at]) == logits.shape[1]:
+        return f"none of {words} random words of {logits.shape[1]} symbols is wrong"
+    end = int(first[at])
+    word = " ".join(task.machine.symbols[int(symbol)] for symbol in batch.inputs[at, : end + 1])
+    output, wanted = task.labels[int(logits[at, end].argmax())], task.labels[int(labels_of(batch)[at, end])]
+    return f"after {word!r} the network outputs {output!r}, the target {wanted!r}"

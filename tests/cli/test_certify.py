@@ -76,7 +76,7 @@ def test_certify_compares_outputs_of_machines_with_different_states(tmp_path: Pa
         (["certify", "RUN/machine.json", "--against", "S3", "-o", "c.json"], "is about the weights of a network"),
         (["certify", "RUN", "--against", "S33"], "there is no task S33"),
         (["certify", "missing.json", "--against", "S3"], "missing.json: there is no such file"),
-        (["certify", "EMPTY"], "config.json: cannot be read (No such file or directory)"),
+        (["certify", "EMPTY"], "this is not the folder of a run: there is no config.json in it."),
     ],
 )
 def test_certify_of_wrong_calls(

@@ -48,7 +48,7 @@ def test_extract_as_json_and_as_a_c_program(trained: Path, tmp_path: Path, capsy
     ("arguments", "sentence"),
     [
         (["extract", "RUN", "-o", "s3.txt"], "unknown ending '.txt'"),
-        (["extract", "EMPTY", "-o", "s3.json"], "config.json: cannot be read (No such file or directory)"),
+        (["extract", "EMPTY", "-o", "s3.json"], "this is not the folder of a run: there is no config.json in it."),
     ],
 )
 def test_extract_of_wrong_calls(
@@ -64,4 +64,4 @@ def test_extract_of_wrong_calls(
 
 def test_extract_of_a_baseline(untrained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["extract", str(untrained), "-o", str(tmp_path / "machine.json")]) == 2
-    assert "this is a run of 'mamba', which has no tables to read out; sweep it." in capsys.readouterr().err
+    assert "this is a run of 'mamba', which has no tables to extract; sweep it." in capsys.readouterr().err

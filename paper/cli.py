@@ -270,7 +270,7 @@ def _list_campaigns(campaigns: list[Campaign], as_json: bool) -> None:
     for one in campaigns:
         print(f"{one.name:14}{one.summary} (results/{one.file})")
         if one.settings:
-            print(f"{'':14}--set {' '.join(f'{key}={value}' for key, value in one.settings.items())}")
+            print(f"{'':14}--set {' '.join(f'{key}={value}' for key, value in one.settings.items()).lower()}")
 
 
 def _job_sentence(key: records.Row, row: records.Row) -> str:

@@ -13,11 +13,11 @@ from detent.tasks import task
 
 
 @pytest.mark.parametrize(("name", "heads"), [("S3", (3, 2)), ("Z16", (16,))])
-def test_the_dense_step_has_the_gradient_of_the_quick_path(name, heads):
+def test_dense_step_has_the_fast_gradient(name, heads):
     assert departure(task(name), fresh(task(name), heads)) < CLOSE
 
 
-def test_a_step_of_another_recipe_is_not_timed(monkeypatch):
+def test_measure_does_not_time_an_unequal_step(monkeypatch):
     dense = train_step.dense_loss
 
     def muted_otherwise(model, tokens, labels, settings, noise):

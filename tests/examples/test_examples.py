@@ -10,7 +10,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SHOWS = {
-    "from_dot_to_certificate": r"the output after every word of any length equals the target's.*not certified: after 'coin",
+    "from_dot_to_certificate": r"after every word of any length equals the target's.*not certified: after 'coin",
     "in_your_own_model": r"alone.*step 200: .* 512 tokens [5-8].*NFSM.*step 200: .* 512 tokens 100\.0%",
     "machine_elsewhere": r"cc: .*as in Python|cc is not installed",
     "stream_a_log": r"event \d,?\d*: '\w+' after '\w+': alarm.*20,000 events read, [1-9][0-9]* of them in state alarm",

@@ -305,6 +305,10 @@ class TrainConfig:
         recipe = "distill" if self.recipe in ("gradient", "induce") else self.recipe
         return replace(self, recipe=recipe, end_to_end=end_to_end)
 
+    def compressed(self) -> TrainConfig:
+        """How the network of minimal heads is built and trained that `gradient` distills its machine into."""
+        return replace(self, heads=None, width=128, dropout=0.1, temperature=0.5)
+
     def with_attempt_seed(self, attempt: int) -> TrainConfig:
         """The same with the seed of a later attempt."""
         return self if attempt == 0 else replace(self, seed=self.seed + 1_000 * attempt)

@@ -78,6 +78,8 @@ def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
             return smaller
 
         pruned = trainer.transform(stage, config, task, change)
+        if phase.learned:  # the history of pruning belongs to the checkpoint from here on
+            trainer.checkpointer.maybe_save(phase, now=True)
         check = np.random.default_rng([config.seed, round, 1])
         extracted = extract_pruned(pruned, task)
         if extracted is not None and accuracy(pruned, task, check, 64, LONG * settings.check_length) == 1.0:
@@ -326,7 +328,7 @@ def compress(config: TrainConfig, task: Task, extracted: Extracted, trainer: Tra
 
     The target is not looked at: the machine is the one that the network has learned.
     """
-    config = compressed_config(config)
+    config = config.compressed()
     if task.label_kind == "states":
         codes, states, outputs = _codes_of_labels(config, extracted), task, None
     else:
@@ -345,11 +347,6 @@ def compress(config: TrainConfig, task: Task, extracted: Extracted, trainer: Tra
     return result
 
 
-def compressed_config(config: TrainConfig) -> TrainConfig:
-    """How the compressed network of a run is built and trained."""
-    return replace(config, recipe="distill", heads=None, width=128, dropout=0.1, temperature=0.5)
-
-
 def _codes_of_labels(config: TrainConfig, extracted: Extracted) -> StateCodes:
     """Codes of the labels, from the machine whose states they are."""
     machine = extracted.named
@@ -366,7 +363,13 @@ def _codes_of_labels(config: TrainConfig, extracted: Extracted) -> StateCodes:
 def _note_stage(
     trainer: Trainer, stage: str, model: Backbone, *, extracted: Extracted | None = None, steps: int | None = None
 ) -> None:
-    """A row of the history that says what a stage left: heads, parameters, joint indices and margins."""
+    """A row of the history that says what a stage left: heads, parameters, joint indices and margins.
+
+    A resumed run passes its stages again; a row that is there already stays.
+    """
+    attempt = trainer.checkpointer.attempt
+    if any(row.get("stage") == stage and row["attempt"] == attempt for row in trainer.history):
+        return
     row: Row = {
         "phase": "stage", "stage": stage, "heads": list(block_of(model).heads),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),

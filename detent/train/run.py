@@ -116,6 +116,20 @@ class Run:
         about = {"weights": self.extracted.weights, **about, "labels": "answers", "reads": reads}
         return Machine.of(answering, about=about)
 
+    def compressed_certificate(self) -> Certificate | None:
+        """What is proved of the compressed network; None where there is none, or where it is not certified."""
+        if self.compressed is None or not self.compressed.verdict:
+            return None
+        title = f"{self.config.title(self.task.name)}, compressed"
+        return make_certificate(
+            self.compressed.model, self.compressed.extracted, self.compressed.verdict, title=title
+        )  # fmt: skip
+
+    @property
+    def stages(self) -> dict[str, Row]:
+        """What the stages of `gradient` left (learned, pruned, compressed): heads, parameters, sizes and margins."""
+        return {row["stage"]: row for row in self.history if row.get("phase") == "stage"}
+
     def row(self) -> Row:
         """The result row of the run."""
         config = self.config
@@ -136,12 +150,18 @@ class Run:
             "heads": list(self.heads), "verdict": self.verdict.explain(), "weights": self.extracted.weights,
             "certificate": None if certificate is None else certificate.sha256,
             "proved": [] if certificate is None else list(certificate.proved),
+            **({"stages": self.stages} if self.stages else {}),
         }  # fmt: skip
 
     def save(self, run_dir: RunDir) -> None:
         """Write what the run ended with, and remove what only resuming needs."""
         if self.config.cell == "nfsm":
             run_dir.write_result(self.machine(), self.certificate() if self.certified else None)
+        if self.compressed is not None:
+            certificate = self.compressed_certificate()
+            if certificate is not None:
+                certificate.write(run_dir.compressed_certificate_path)
+            save_model(run_dir.stage_path("compressed"), self.compressed.model, {})
         numbers = {"steps": self.steps, "restarts": self.restarts, "seconds": self.seconds}
         weights = {"weights": self.extracted.weights} if self.result is not None else {}
         # last, because a folder with weights is a finished run
@@ -162,6 +182,9 @@ def load_run(folder: str | os.PathLike[str], *, extract: bool = True) -> Run:
         run.result = extract_and_certify(model, task)
         if run.certified and run_dir.certificate_path.exists():
             run._certificate = Certificate.read(run_dir.certificate_path)
+        if run_dir.stage_path("compressed").exists():
+            small = load_model(run_dir.stage_path("compressed"), config.compressed(), task)[0]
+            run.compressed = Compressed(small, *extract_and_certify(small, task))
     return run
 
 

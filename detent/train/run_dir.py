@@ -7,6 +7,8 @@ checkpoint.safetensors  while the run is unfinished: what resuming needs; best.s
 model.safetensors       the trained weights; written last, so a folder that has them is a finished run
 machine.json            the machine extracted from an NFSM
 certificate.json        where the machine is certified
+stage-*.safetensors     the network after a stage of training: stage-compressed has minimal heads ...
+certificate-compressed.json  ... and a certificate of its own
 sweeps.jsonl            rows of length sweeps
 report.html             all of it on one page
 """
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 CONFIG, TARGET, HISTORY = "config.json", "target.json", "history.jsonl"
 CHECKPOINT, BEST = "checkpoint.safetensors", "best.safetensors"
 WEIGHTS, MACHINE, CERTIFICATE = "model.safetensors", "machine.json", "certificate.json"
+COMPRESSED_CERTIFICATE = "certificate-compressed.json"
 SWEEPS, REPORT = "sweeps.jsonl", "report.html"
 
 
@@ -58,6 +61,7 @@ class RunDir:
         self.weights_path = self.path / WEIGHTS
         self.machine_path = self.path / MACHINE
         self.certificate_path = self.path / CERTIFICATE
+        self.compressed_certificate_path = self.path / COMPRESSED_CERTIFICATE
         self.sweeps_path = self.path / SWEEPS
         self.report_path = self.path / REPORT
 
@@ -126,7 +130,7 @@ class RunDir:
 
     def finish(self) -> None:
         """Remove what only an unfinished run needs."""
-        for path in (self.checkpoint_path, self.best_path):
+        for path in (self.checkpoint_path, self.best_path, *self.path.glob("stage-pruned-*.safetensors")):
             path.unlink(missing_ok=True)
 
     def config(self) -> dict[str, Any]:

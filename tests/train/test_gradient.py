@@ -1,0 +1,224 @@
+"""The recipe `gradient`: end to end from words and labels, pruned, certified, compressed."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+from detent.automata import Moore, cyclic, flip_flop, tomita
+from detent.certify.check import check
+from detent.errors import NotLearned
+from detent.nn import NFSM
+from detent.tasks import Task
+from detent.tasks import task as get_task
+from detent.train import induce, train
+from detent.train.build import build_model
+from detent.train.config import GradientConfig, TrainConfig, wide_heads
+from detent.train.gradient import (
+    Probes,
+    WidePhase,
+    accuracy,
+    block_of,
+    label_logits,
+    prepare,
+    shortest_wrong_word,
+    widen_margins,
+)
+from detent.train.recipes import configure
+from detent.train.run import Run, load_run
+from detent.train.verify import extract_and_certify
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@cache
+def learned(name: str = "S3") -> Run:
+    return train(configure(name, recipe="gradient"))
+
+
+def without_time(history: list[dict]) -> list[dict]:
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in history]
+
+
+def test_gradient_learns_prunes_certifies_and_compresses() -> None:
+    run = learned()
+    stages = run.stages
+    assert run.certified
+    assert "float32" in run.certificate().proved
+    assert check(run.certificate().content)
+    assert stages["learned"]["heads"] == [12] * 8
+    assert len(stages["pruned"]["heads"]) < 8
+    assert tuple(stages["pruned"]["heads"]) == run.heads
+    assert stages["pruned"]["configurations"] == len(run.extracted.reached)
+    assert stages["pruned"]["parameters"] < stages["learned"]["parameters"]
+    assert run.compressed is not None
+    assert run.compressed.verdict
+    assert stages["compressed"]["heads"] == [3, 2]
+    assert run.config.recipe == "gradient"
+
+
+def test_gradient_counts_no_transition(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise AssertionError("a transition was counted")
+
+    monkeypatch.setattr(induce, "count_transitions", refuse)
+    assert train(configure("Z2", recipe="gradient")).certified
+
+
+def test_gradient_does_not_look_at_the_target_before_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same words and labels with another machine behind them give the same network."""
+    config = configure("Z2", recipe="gradient", gradient=GradientConfig(compress=False))
+    target = get_task("Z2")
+    other = replace(target, machine=replace(target.machine, tables=target.machine.tables[::-1]))
+    monkeypatch.setattr(type(other), "stream", lambda self, *args, **kwargs: _stream(target, *args, **kwargs))
+    blind = train(other, recipe="gradient", restarts=0, gradient=config.gradient)
+    assert not blind.certified
+    monkeypatch.undo()
+    assert blind.extracted.weights == train(config).extracted.weights
+
+
+_stream = Task.stream
+
+
+def test_gradient_from_outputs_alone() -> None:
+    task = Task.of(tomita(4), name="no three 0s")
+    run = train(task, recipe="gradient", supervise="outputs")
+    assert run.certified
+    assert run.task.label_kind == "outputs"
+    assert run.compressed is not None
+    assert run.compressed.verdict
+
+
+def test_gradient_refuses_with_a_wrong_word_and_a_way_out() -> None:
+    config = configure("S3", recipe="gradient", restarts=1, gradient=GradientConfig(steps=2, check_every=2))
+    sentence = r"S3 was not learned in 2 steps: .* of fresh words of 64 symbols are right, .* after '.*' the network "
+    with pytest.raises(NotLearned, match=sentence + r"outputs .* Try more heads or larger ones \(--heads\)"):
+        train(config)
+
+
+class Died(Exception):
+    pass
+
+
+@pytest.mark.parametrize("row", [1, 2, 4, 5, 6])
+def test_gradient_resumes_to_the_same_weights(row: int, tmp_path) -> None:
+    seen: list[dict] = []
+
+    def die(noted: dict) -> None:
+        seen.append(noted)
+        if len(seen) == row:
+            raise Died
+
+    whole = learned("Z2")
+    with pytest.raises(Died):
+        train(configure("Z2", recipe="gradient"), die, out=tmp_path / "run", save_every=0.0)
+    run = train(configure("Z2", recipe="gradient"), out=tmp_path / "run")
+    assert run.extracted.weights == whole.extracted.weights
+    assert run.compressed is not None
+    assert whole.compressed is not None
+    assert run.compressed.extracted.weights == whole.compressed.extracted.weights
+    assert without_time(run.history) == without_time(whole.history)
+    assert not list((tmp_path / "run").glob("stage-pruned*"))
+
+
+def test_load_run_brings_the_compressed_network_back(tmp_path) -> None:
+    run = train(configure("Z2", recipe="gradient"), out=tmp_path / "run")
+    again = load_run(tmp_path / "run")
+    assert again.compressed is not None
+    assert run.compressed is not None
+    assert again.compressed.extracted.weights == run.compressed.extracted.weights
+    assert again.extracted.weights == run.extracted.weights
+    assert check(tmp_path / "run" / "certificate-compressed.json")
+
+
+@pytest.mark.parametrize(
+    ("labels", "heads"),
+    [
+        (2, (12,) * 8),
+        (8, (12,) * 8),
+        (9, (14,) * 8),
+        (16, (24,) * 8),
+        (17, (12,) * 16),
+        (60, (12,) * 16),
+        (7920, (12,) * 32),
+    ],
+)
+def test_wide_heads_depend_on_the_number_of_labels_alone(labels: int, heads: tuple[int, ...]) -> None:
+    assert wide_heads(labels) == heads
+
+
+def test_gradient_config_resolves_what_is_left_open() -> None:
+    with_probes, without = GradientConfig().resolved(6, None), GradientConfig().resolved(24, None)
+    assert (with_probes.probe_weight, with_probes.temperature, with_probes.length) == (1.0, 2.0, 16)
+    assert (without.probe_weight, without.temperature, without.length) == (0.0, 1.0, 32)
+    assert GradientConfig().resolved(24, (4, 3), attempt=1).heads == (4, 3, 4)
+    assert GradientConfig(probe_weight=0.5, temperature=3.0, length=8).resolved(6, (2,)).temperature == 3.0
+
+
+def wide(name: str = "S3", heads: tuple[int, ...] = (4, 4, 4)) -> tuple[Task, WidePhase]:
+    task, generator = get_task(name), torch.Generator().manual_seed(0)
+    settings = GradientConfig(check_words=8).resolved(len(task.labels), heads)
+    model = build_model(TrainConfig(task=name, width=16, dropout=0.0), task, heads=(heads,), generator=generator)
+    prepare(model, settings)
+    return task, WidePhase(model, None, task, settings, np.random.default_rng(0))
+
+
+def test_prepare_makes_an_untrained_layer_stay_where_it_is() -> None:
+    _, phase = wide()
+    block = block_of(phase.model)
+    assert isinstance(block, NFSM)
+    prepare(phase.model, replace(phase.settings, remember=50.0))
+    x = torch.randn(1, 20, 16, generator=torch.Generator().manual_seed(1))
+    assert (block.states(x) == 0).all()
+
+
+def test_label_logits_are_those_of_the_model() -> None:
+    task, phase = wide()
+    words = torch.randint(task.machine.n_symbols, (3, 17), generator=torch.Generator().manual_seed(2))
+    phase.model.eval()
+    with torch.no_grad():
+        torch.testing.assert_close(label_logits(phase.model, words), phase.model(words)[0], rtol=0, atol=1e-5)
+
+
+def test_probes_predict_from_one_head_each() -> None:
+    probes = Probes((2, 3), 4, torch.Generator().manual_seed(0))
+    states = torch.zeros(1, 1, 5)
+    states[0, 0, 1] = states[0, 0, 2 + 2] = 1
+    expected = -sum(probes.weight[row].log_softmax(-1)[3] for row in (1, 4))
+    torch.testing.assert_close(probes.losses(states, torch.tensor([[3]])).squeeze(), expected)
+
+
+def test_accuracy_of_a_network_that_is_wrong_and_of_one_that_is_right() -> None:
+    task, phase = wide()
+    assert accuracy(phase.model, task, np.random.default_rng(0), 128, 64) < 1.0
+    assert accuracy(learned().model, task, np.random.default_rng(0), 128, 512) == 1.0
+
+
+def test_widen_margins_changes_no_choice() -> None:
+    run = learned("Z2")
+    model, before = deepcopy(run.model), run.extracted
+    settings = GradientConfig(margin=8.0)
+    widen_margins(model, before, settings)
+    after, verdict = extract_and_certify(model, run.task)
+    assert verdict
+    assert np.array_equal(after.layers[0].tables[after.layers[0].used], before.layers[0].tables[before.layers[0].used])
+    assert after.weakest.margin >= 4.0
+    assert after.label_margins.min() >= 4.0
+
+
+def test_shortest_wrong_word_names_one_or_says_that_there_is_none() -> None:
+    task, phase = wide()
+    assert "the network outputs" in shortest_wrong_word(phase.model, task, np.random.default_rng(0))
+    sentence = shortest_wrong_word(learned().model, task, np.random.default_rng(0))
+    assert sentence == "none of 1024 random words of 32 symbols is wrong"
+
+
+def test_gradient_learns_machines_of_ones_own() -> None:
+    machine = Moore.of(flip_flop())
+    assert train(machine, recipe="gradient").certified
+    assert train(Moore.of(cyclic(3)), recipe="gradient").certified

@@ -51,7 +51,7 @@ def smoke(python: Path, folder: Path, *, kernels: bool, env: dict[str, str]) -> 
     )
     compiled = next(one for one in report["backends"] if one["name"] == "cpu")
     assert compiled["available"] == kernels, compiled
-    assert kernels or "install a C++17 compiler" in compiled["why_not"]
+    assert kernels or "install a C++17 compiler" in compiled["reason"]
     out = f"run-{'with' if kernels else 'without'}"
     row = json.loads(run([*detent, "train", "Z2", "--out", out, "--json"], cwd=folder, env=env))
     assert row["certified"]

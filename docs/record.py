@@ -23,17 +23,17 @@ SESSION = (
     ("The tasks", "detent tasks"),
     ("One task in detail", "detent tasks S3"),
     ("Train and certify", "detent train S3"),
-    ("The run folder", "ls runs/S3-42-induce"),
-    ("Check the certificate without torch", "detent check runs/S3-42-induce/certificate.json"),
-    ("Sweep to a million steps", "detent sweep runs/S3-42-induce"),
-    ("Run the machine without the network", "echo '(0 1) (1 2) (0 1)' | detent run runs/S3-42-induce/machine.json"),
+    ("The run folder", "ls runs/S3-42-gradient"),
+    ("Check the certificate without torch", "detent check runs/S3-42-gradient/certificate.json"),
+    ("Sweep to a million steps", "detent sweep runs/S3-42-gradient"),
+    ("Run the machine without the network", "echo '(0 1) (1 2) (0 1)' | detent run runs/S3-42-gradient/machine.json"),
     (
         "Export the machine to C",
-        "detent extract runs/S3-42-induce -o s3.c && cc -O2 s3.c -o s3 && echo '(0 1) (1 2)' | ./s3",
+        "detent extract runs/S3-42-gradient -o s3.c && cc -O2 s3.c -o s3 && echo '(0 1) (1 2)' | ./s3",
     ),
-    ("Compare it with another target", "detent certify runs/S3-42-induce --against S4"),
+    ("Compare it with another target", "detent certify runs/S3-42-gradient --against S4"),
     ("A typing error", "detent train S33"),
-    ("Write the report again", "detent report runs/S3-42-induce"),
+    ("Write the report again", "detent report runs/S3-42-gradient"),
 )
 
 

@@ -43,7 +43,7 @@ def test_every_command_runs(
     write_machine(symmetric(3), tmp_path / "your-machine.dot")
     monkeypatch.chdir(tmp_path)
     for command in COMMANDS:
-        words = shlex.split(command.replace("RUN", "runs/S3-42-induce"))
+        words = shlex.split(command.replace("RUN", "runs/S3-42-gradient"))
         # a verb that is only named, not called
         if words[0] in ONLY_HELP or (len(words) == 1 and words[0] not in ("tasks", "doctor", "--version")):
             words = [words[0], "--help"]

@@ -35,9 +35,9 @@ def certify(
 
     Examples:
 
-        detent certify runs/S3-42-induce
-        detent certify runs/S3-42-induce -o s3-certificate.json
-        detent certify runs/S3-42-induce/machine.json --against S3
+        detent certify runs/S3-42-gradient
+        detent certify runs/S3-42-gradient -o s3-certificate.json
+        detent certify runs/S3-42-gradient/machine.json --against S3
         detent certify mine.dot --against theirs.json
     """
     certificate: Certificate | None = None

@@ -21,8 +21,8 @@ def check(
 
     Examples:
 
-        detent check runs/S3-42-induce/certificate.json
-        detent check runs/S3-42-induce/certificate.json --json
+        detent check runs/S3-42-gradient/certificate.json
+        detent check runs/S3-42-gradient/certificate.json --json
         detent check results/certificates/*.json
     """
     from detent.certify.check import check as check_content

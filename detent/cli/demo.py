@@ -1,4 +1,4 @@
-"""`detent demo`: train S3, certify it, sweep it to a million steps, beside a small Mamba; under a minute."""
+"""`detent demo`: train S3 by gradient, prune it, certify it, sweep it to a million steps, beside a GRU and a Mamba."""
 
 from __future__ import annotations
 
@@ -21,8 +21,14 @@ if TYPE_CHECKING:
     from detent.train import TrainConfig
 
 MAX_LENGTH, BASELINE_MAX_LENGTH = 1 << 20, 1 << 12
+BASELINES = {"gru": "GRU", "mamba": "Mamba"}
 
 Print = Callable[..., None]
+STAGES = {
+    "learned": "learned after {steps} steps with {heads} heads of {sizes} indices",
+    "pruned": "pruned to {heads} heads of {sizes} indices",
+    "compressed": "the machine distilled into {heads} heads of {sizes} indices",
+}
 
 
 def demo(
@@ -32,7 +38,7 @@ def demo(
     max_length: Annotated[int, typer.Option("--max-length", min=2, help="Longest words of the sweep.")] = MAX_LENGTH,
     as_json: AsJson = False,
 ) -> None:
-    """Train S3, certify it, sweep it to a million steps, and compare it with a small Mamba; write the report.
+    """Train S3 by gradient, prune, certify, sweep to a million steps, beside a GRU and a Mamba; write the report.
 
     A second call shows the saved results. Exit code 0 when the NFSM is certified and does not fail, and the Mamba does.
 
@@ -47,7 +53,8 @@ def demo(
     torch.set_num_threads(1)  # small batches: a second thread costs more than it saves
     write: Print = (lambda *_: None) if as_json else _write
     try:
-        rows = {"nfsm": _nfsm(out / "nfsm", max_length, write), "mamba": _mamba(out / "mamba", max_length, write)}
+        rows = {"nfsm": _nfsm(out / "nfsm", max_length, write)}
+        rows |= {cell: _baseline(cell, out / cell, max_length, write) for cell in BASELINES}
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; repeat the command to resume {out}.") from None
     report = _write_reports(out, rows)
@@ -56,7 +63,7 @@ def demo(
     if as_json:
         print_json({**rows, "report": str(report), "seconds": round(time.perf_counter() - began, 1)})
     else:
-        _write_summary(rows["nfsm"], rows["mamba"])
+        _write_summary(rows)
         _write_next_steps(report, time.perf_counter() - began)
     raise typer.Exit(0 if as_expected else 1)
 
@@ -67,9 +74,11 @@ def _nfsm(folder: Path, max_length: int, write: Print) -> Row:
     from detent.train import train
 
     write("Three cards in a row, and two moves: swap the first two, or swap the last two. What is their order now?")
-    write("This is the task S3. Train an NFSM on words of 64 moves, labelled with the order after every move")
+    write("This is the task S3. Train an NFSM by gradient on short words, labeled with the order after every move")
     run = train("S3", out=folder)
-    write(f"heads of {' and '.join(map(str, run.heads))} indices, {run.steps} steps, {run.seconds:.1f} s", 1)
+    for stage, row in run.stages.items():
+        sizes = ", ".join(map(str, row["heads"]))
+        write(f"{STAGES[stage].format(steps=run.steps, heads=len(row['heads']), sizes=sizes)} ({row['seconds']:.1f} s)", 1)
     write("Extract the machine from the weights, compare it with S3 on every word, bound the rounding error")
     write(claim(run.certificate().content) if run.certified else run.verdict.explain(), 1)
     write(f"Test it as well: 64 words of {max_length:,} moves")
@@ -78,12 +87,12 @@ def _nfsm(folder: Path, max_length: int, write: Print) -> Row:
     return {**row, "steps": run.steps, "training_seconds": round(run.seconds, 2)}
 
 
-def _mamba(folder: Path, max_length: int, write: Print) -> Row:
+def _baseline(cell: str, folder: Path, max_length: int, write: Print) -> Row:
     from detent.evaluate import sweep_run
     from detent.train import train
 
-    config = _mamba_config()
-    write(f"Train a small Mamba on the same task, on words of {config.end_to_end.length} moves")
+    config = _baseline_config(cell)
+    write(f"Train a small {BASELINES[cell]} on the same task, on words of {config.end_to_end.length} moves")
     run = train(config, out=folder)
     write(f"{run.accuracy:.0%} of fresh words correct, {run.steps} steps, {run.seconds:.1f} s", 1)
     write("Test it on longer words")
@@ -93,12 +102,12 @@ def _mamba(folder: Path, max_length: int, write: Print) -> Row:
     return {**row, "steps": run.steps, "training_seconds": round(run.seconds, 2)}
 
 
-def _mamba_config() -> TrainConfig:
+def _baseline_config(cell: str) -> TrainConfig:
     """One layer, as small as learns the task in seconds."""
     from detent.train import EndToEndConfig, TrainConfig
 
     return TrainConfig(
-        task="S3", cell="mamba", recipe="demo", layers=1, width=32, channels=32, states=16, dropout=0.0,
+        task="S3", cell=cell, recipe="demo", layers=1, width=32, channels=32, states=16, dropout=0.0,
         end_to_end=EndToEndConfig(
             batch=64, length=16, lr=3e-3, final_lr=3e-4, steps=400, check_every=25, check_words=256,
             stop_accuracy=0.99, stop_checks=2,
@@ -107,35 +116,36 @@ def _mamba_config() -> TrainConfig:
 
 
 def _write_reports(out: Path, rows: dict[str, Row]) -> Path:
-    """The reports of both runs; that of the NFSM shows both sweeps."""
+    """The reports of all runs; that of the NFSM shows all sweeps."""
     from detent import records
     from detent.report import write_report
     from detent.train.run_dir import RunDir
 
-    for name, shown in {"mamba": ["mamba"], "nfsm": [*rows]}.items():
+    for name, shown in {**{cell: [cell] for cell in BASELINES}, "nfsm": [*rows]}.items():
         lines = "".join(json.dumps(rows[one]) + "\n" for one in shown)
         records.write_atomically(RunDir(out / name).sweeps_path, lines)
         report = write_report(out / name)
     return report
 
 
-def _write_summary(nfsm: Row, mamba: Row) -> None:
+def _write_summary(rows: dict[str, Row]) -> None:
     from rich.table import Table
     from rich.text import Text
 
     _write("Summary")
+    nfsm = rows["nfsm"]
     table = Table(box=None, show_header=False, padding=(0, 2))
     proved = "proved correct on every word of every length" if nfsm["certified"] else "not proved correct"
     failing = nfsm["failing_length"]
     tested = f"tested up to {nfsm['max_length']:,} moves" if failing is None else f"fails at {failing:,} moves"
     table.add_row(Text("NFSM", style="bold"), f"{proved}; {tested}")
-    longest, share = max((int(length), share) for length, share in mamba["accuracies"].items())
-    failing = mamba["failing_length"]
-    tested = f"no failure up to {longest:,} moves" if failing is None else f"fails at {failing:,} moves"
-    table.add_row(
-        Text("Mamba", style="bold"), f"nothing proved; {tested}; {share:.0%} of words correct at {longest:,} moves"
-    )
-    table.add_row("", Text("a small network, trained for seconds", style="dim"))
+    for cell, name in BASELINES.items():
+        longest, share = max((int(length), share) for length, share in rows[cell]["accuracies"].items())
+        failing = rows[cell]["failing_length"]
+        tested = f"no failure up to {longest:,} moves" if failing is None else f"fails at {failing:,} moves"
+        correct = f"{share:.0%} of words correct at {longest:,} moves"
+        table.add_row(Text(name, style="bold"), f"nothing proved; {tested}; {correct}")
+    table.add_row("", Text("small networks, trained for seconds", style="dim"))
     show(table)
 
 

@@ -28,8 +28,8 @@ def extract(
 
     Examples:
 
-        detent extract runs/S3-42-induce -o s3.json
-        detent extract runs/S3-42-induce -o s3.c && cc -O2 s3.c -o s3
+        detent extract runs/S3-42-gradient -o s3.json
+        detent extract runs/S3-42-gradient -o s3.c && cc -O2 s3.c -o s3
     """
     from detent.train.run import load_nfsm_run
 

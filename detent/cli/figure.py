@@ -46,7 +46,7 @@ def machine(
 
         detent figure machine S3 -o s3.svg
         detent figure machine mine.dot -o mine.png
-        detent figure machine runs/S3-42-induce -o learned.svg
+        detent figure machine runs/S3-42-gradient -o learned.svg
         detent figure machine mine.dot --beside Tomita4 -o both.svg
     """
     from detent.automata import write_machine
@@ -120,7 +120,7 @@ def tables(
 
     Examples:
 
-        detent figure tables runs/S3-42-induce -o s3.svg
+        detent figure tables runs/S3-42-gradient -o s3.svg
         detent figure tables results/certificates/S4-42.json -o s4.png
         detent figure tables A5 -o a5.svg
     """
@@ -153,7 +153,7 @@ def sweep(
 
     Examples:
 
-        detent figure sweep runs/S3-42-induce -o sweep.svg
+        detent figure sweep runs/S3-42-gradient -o sweep.svg
         detent figure sweep --rows results/sweeps.jsonl -o sweeps.png
     """
     from detent.automata.draw.save import picture_format, save

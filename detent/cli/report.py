@@ -24,8 +24,8 @@ def report(
 
     Examples:
 
-        detent report runs/S3-42-induce
-        detent report runs/S3-42-induce -o s3.html
+        detent report runs/S3-42-gradient
+        detent report runs/S3-42-gradient -o s3.html
     """
     from detent.report import write_report
 

@@ -46,7 +46,7 @@ def run(
 
     Examples:
 
-        echo "(0 1) (1 2)" | detent run runs/S3-42-induce/machine.json
+        echo "(0 1) (1 2)" | detent run runs/S3-42-gradient/machine.json
         yes "(0 1)" | head -1000000 | detent run s3.json --final --json
         echo "Bob has the key. Who has the key?" | detent run tso3.json
         detent run tso3.json stories.txt --each-line --final

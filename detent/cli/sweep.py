@@ -40,8 +40,8 @@ def sweep(
 
     Examples:
 
-        detent sweep runs/S3-42-induce
-        detent sweep runs/S3-42-induce --exact-forward --max-length 65536
+        detent sweep runs/S3-42-gradient
+        detent sweep runs/S3-42-gradient --exact-forward --max-length 65536
         detent sweep runs/S3-42-mamba-cpu --batch 512 --json
     """
     from detent import records

@@ -1,6 +1,6 @@
 """Length sweep of a run: an NFSM by its extracted tables or as a network, a baseline as a network.
 
-    sweep, row = sweep_run(Path("runs/S3-42-induce"))
+    sweep, row = sweep_run(Path("runs/S3-42-gradient"))
 
 The paper's thresholds: an NFSM fails below 100% of the words, a baseline below 90%. A task with questions is scored by
 its answers, the others by whole words.

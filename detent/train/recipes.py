@@ -110,7 +110,7 @@ def names_for(cell: str) -> tuple[str, ...]:
 
 def default_recipe(cell: str) -> str:
     """The recipe of a cell when none is named."""
-    return "induce" if cell == "nfsm" else "cpu"
+    return "gradient" if cell == "nfsm" else "cpu"
 
 
 def configure(

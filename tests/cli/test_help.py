@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 Captured = pytest.CaptureFixture[str]
 NARROW = 80
 SLOW = ("train ", "demo", "figure ", "doctor", "sweep ", "tasks", "table drift", "run s3.json", "run mine.dot",
-        "extract runs/S3-42-induce -o s3.c")  # fmt: skip
+        "extract runs/S3-42-gradient -o s3.c")  # fmt: skip
 QUICK = ("figure machine S3", "tasks S4 DFF5", "tasks mine.dot", "train mine.dot --out")
 
 
@@ -84,7 +84,7 @@ def test_help_guide_fits_on_lines(capsys: Captured, monkeypatch: pytest.MonkeyPa
 def cast(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which somebody has read the first pages: a run, a machine of their own, a story."""
     folder = tmp_path_factory.mktemp("examples")
-    learned = folder / "runs" / "S3-42-induce"
+    learned = folder / "runs" / "S3-42-gradient"
     assert train("S3", out=learned).certified
     load(learned / "machine.json").save(folder / "s3.json")
     outputs = ("no", "yes")

@@ -46,9 +46,9 @@ def test_train_that_did_not_learn_exits_with_1(
         raise NotLearned("the accuracy was 3%.")
 
     monkeypatch.setattr(training, "train", fail)
-    assert run(["train", "S3", "--out", str(tmp_path / "run")]) == 1
+    assert run(["train", "S3", "--recipe", "induce", "--out", str(tmp_path / "run")]) == 1
     assert capsys.readouterr() == ("the accuracy was 3%.\n", "")
-    assert run(["train", "S3", "--out", str(tmp_path / "run"), "--json"]) == 1
+    assert run(["train", "S3", "--recipe", "induce", "--out", str(tmp_path / "run"), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["verdict"] == "the accuracy was 3%."
 
 

@@ -196,8 +196,8 @@ def test_certify_against_another_machine_gives_a_word(here: Path, capsys: Captur
 
 
 def test_train_of_a_wrong_call_leaves_no_folder(here: Path, capsys: Captured) -> None:
-    assert "fit into heads (2, 2)" in sentence(["train", "S3", "--heads", "2,2"], capsys)
-    assert not Path("runs/S3-42-induce").exists()
+    assert "fit into heads (2, 2)" in sentence(["train", "S3", "--recipe", "induce", "--heads", "2,2"], capsys)
+    assert not Path("runs/S3-42-gradient").exists()
 
 
 def test_train_leaves_a_foreign_folder_alone(here: Path, capsys: Captured) -> None:

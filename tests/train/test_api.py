@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_train_extract_certify_run(tmp_path):
-    run = detent.train("S4", seed=42, width=32)
+    run = detent.train("S4", seed=42, recipe="induce", width=32)
     machine = detent.extract(run.model)
     verdict = detent.certify(machine, detent.task("S4").machine)
     assert verdict, verdict.explain()
@@ -35,12 +35,12 @@ def test_train_extract_certify_run(tmp_path):
     assert stream.position["state"] == machine.run(word)
     assert detent.certify(again, detent.task("S4").machine)
     with pytest.raises(InvalidConfig, match="heads"):
-        detent.train("S4", heads=[2, 2], width=32)
+        detent.train("S4", recipe="induce", heads=[2, 2], width=32)
 
 
 def test_extract_of_a_trained_model_takes_names(tmp_path):
     s3 = detent.task("S3").machine
-    run = detent.train("S3", width=32)
+    run = detent.train("S3", recipe="induce", width=32)
     machine = detent.extract(run.model, symbols=s3.symbols, labels=s3.states)
     assert machine.outputs(["(0 1)", "(0 1)", "(1 2)"]) == ["(0 1)", "e", "(1 2)"]
     machine.save(tmp_path / "s3.dot")

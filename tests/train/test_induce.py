@@ -42,14 +42,14 @@ def test_induce_from_outputs_is_certified(name, tmp_path):
 def test_train_verb_with_supervise_outputs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     write_machine(random_moore(7, 2, 4), tmp_path / "mine.json")
-    assert command(["train", "mine.json", "--supervise", "outputs", "--json"]) == 0
+    assert command(["train", "mine.json", "--recipe", "induce", "--supervise", "outputs", "--json"]) == 0
     row = json.loads(capsys.readouterr().out)
     assert row["folder"] == "runs/mine-42-induce-outputs"
     assert command(["certify", row["folder"]]) == 0
     assert "mine from outputs, induce, seed 42: compared with a target of" in capsys.readouterr().out
     assert command(["certify", f"{row['folder']}/machine.json", "--against", "mine.json", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["labels"] == "outputs"
-    assert command(["train", "mine.json", "--supervise", "outputs", "--json"]) == 0
+    assert command(["train", "mine.json", "--recipe", "induce", "--supervise", "outputs", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["weights"] == row["weights"]
 
 
@@ -58,11 +58,11 @@ def test_train_verb_says_when_infer_machine_fails(tmp_path, monkeypatch, capsys)
 
     monkeypatch.setattr(hearing, "merge_states", lambda tree, *, max_states, max_comparisons: None)
     monkeypatch.chdir(tmp_path)
-    assert command(["train", "Tomita4", "--supervise", "outputs"]) == 1
+    assert command(["train", "Tomita4", "--recipe", "induce", "--supervise", "outputs"]) == 1
     out, err = capsys.readouterr()
     assert out.startswith("not learned: after 4096 words of 64 symbols, merging states gave more than 512 states")
     assert err == ""
-    assert command(["train", "Tomita4", "--supervise", "outputs", "--json"]) == 1
+    assert command(["train", "Tomita4", "--recipe", "induce", "--supervise", "outputs", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["certified"] is False
 
 
@@ -72,9 +72,9 @@ def test_induce_from_outputs_refuses_what_it_cannot_do():
     with pytest.raises(UnknownName, match=r"unknown supervision 'output'\. Did you mean 'outputs'"):
         TrainConfig(task="Tomita4", supervise="output")
     with pytest.raises(InvalidConfig, match="needs state labels and answers"):
-        train("TSO3", supervise="outputs")
+        train("TSO3", recipe="induce", supervise="outputs")
     with pytest.raises(InvalidConfig, match=r"inferred from the outputs of Tomita4 fit into heads \(2,\)"):
-        train("Tomita4", supervise="outputs", heads=(2,))
+        train("Tomita4", recipe="induce", supervise="outputs", heads=(2,))
 
 
 def test_paper_recipe_from_outputs():

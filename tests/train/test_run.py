@@ -101,7 +101,7 @@ def test_load_run_of_a_folder(tmp_path):
 
 def test_train_verb_writes_the_run_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert command(["train", "S3", "--seed", "5", "--json"]) == 0
+    assert command(["train", "S3", "--recipe", "induce", "--seed", "5", "--json"]) == 0
     row = json.loads(capsys.readouterr().out)
     assert row["certified"] is True
     assert row["heads"] == [3, 2]
@@ -115,7 +115,7 @@ def test_train_verb_writes_the_run_folder(tmp_path, monkeypatch, capsys):
     (folder / "certificate.json").write_text(text.replace('"start"', '"strat"', 1))
     assert command(["check", str(folder / "certificate.json")]) in (1, 2)
     capsys.readouterr()
-    assert command(["train", "S3", "--seed", "6", "--out", str(folder)]) == 2
+    assert command(["train", "S3", "--recipe", "induce", "--seed", "6", "--out", str(folder)]) == 2
     assert "holds a run already, with seed 5, not 6" in capsys.readouterr().err
 
 
@@ -124,7 +124,7 @@ def test_train_verb_writes_the_run_folder(tmp_path, monkeypatch, capsys):
     [
         (["train", "S33"], "there is no task S33"),
         (["train", "S3", "--heads", "2;3"], "--heads takes numbers separated by commas"),
-        (["train", "S3", "--heads", "2,2"], "fit into heads (2, 2); leave the heads out"),
+        (["train", "S3", "--recipe", "induce", "--heads", "2,2"], "fit into heads (2, 2); leave the heads out"),
         (["train", "S3", "--recipe", "papper"], "Did you mean 'paper'"),
         (["train", "TSO3", "--heads", "4,4"], "their sizes are given; got heads (4, 4)"),
     ],

@@ -123,7 +123,7 @@ def test_trainer_resumes_after_sigkill(tmp_path):
 @pytest.mark.slow
 def test_train_verb_resumes_after_sigkill(tmp_path, capsys):
     """As a person would: `detent train` killed once its history has begun, and the same command again."""
-    arguments = ["train", "S3", "--seed", "7", "--out", str(tmp_path / "killed"), "--json"]
+    arguments = ["train", "S3", "--recipe", "induce", "--seed", "7", "--out", str(tmp_path / "killed"), "--json"]
     program = subprocess.Popen([sys.executable, "-m", "detent", *arguments], stdout=subprocess.DEVNULL)
     history = tmp_path / "killed" / "history.jsonl"
     for _ in range(1200):
@@ -135,7 +135,7 @@ def test_train_verb_resumes_after_sigkill(tmp_path, capsys):
     assert not (tmp_path / "killed" / "model.safetensors").exists()
     assert command(arguments) == 0
     killed = json.loads(capsys.readouterr().out)
-    assert command(["train", "S3", "--seed", "7", "--out", str(tmp_path / "alone"), "--json"]) == 0
+    assert command(["train", "S3", "--recipe", "induce", "--seed", "7", "--out", str(tmp_path / "alone"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["weights"] == killed["weights"]
     # and once more: it is over, and says the same again
     assert command(arguments) == 0
@@ -152,35 +152,35 @@ def test_train_verb_interrupted_says_how_to_resume(tmp_path, monkeypatch, capsys
         return whole(config, stopped_at(1, lambda: os.kill(os.getpid(), signal.SIGINT)), **call)
 
     monkeypatch.setattr(recipes, "train", asked)
-    assert command(["train", "S3"]) == 130
+    assert command(["train", "S3", "--recipe", "induce"]) == 130
     out, err = capsys.readouterr()
     assert (out, err) == (
         "",
-        "detent: stopped after step 10 of the phase 'pretrain'; repeat the command to resume runs/S3-42-induce.\n",
+        "detent: stopped after step 10 of the phase 'pretrain'; repeat the command to resume runs/S3-42-gradient.\n",
     )
     monkeypatch.setattr(recipes, "train", whole)
-    assert command(["train", "S3", "--json"]) == 0
+    assert command(["train", "S3", "--recipe", "induce", "--json"]) == 0
     done = json.loads(capsys.readouterr().out)
     # once more: it is over, and says the same again
-    assert command(["train", "S3", "--json"]) == 0
+    assert command(["train", "S3", "--recipe", "induce", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == done
 
 
 def test_train_refuses_folders_of_others(tmp_path):
     folder = tmp_path / "run"
     with pytest.raises(Died):
-        train("S3", stopped_at(1, die), out=folder, width=16)
+        train("S3", stopped_at(1, die), out=folder, recipe="induce", width=16)
     with pytest.raises(InvalidConfig, match=r"holds a run already, with width 16, not 128; name another folder"):
-        train("S3", out=folder)
+        train("S3", recipe="induce", out=folder)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "history.jsonl").write_text("{}\n")
     for other in ("other", "run/config.json"):
         with pytest.raises(InvalidConfig, match="holds something else than a run"):
-            train("S3", out=tmp_path / other)
+            train("S3", recipe="induce", out=tmp_path / other)
     assert (tmp_path / "other" / "history.jsonl").read_text() == "{}\n"
     (folder / LAST).write_bytes(b"half a checkp")
     with pytest.raises(BrokenFile, match=r"not a checkpoint of this run .*; remove it to start anew"):
-        train("S3", out=folder, width=16)
+        train("S3", out=folder, recipe="induce", width=16)
 
 
 def test_train_refuses_a_target_that_has_changed(tmp_path):

@@ -14,7 +14,7 @@ from detent.train.verify import extract_and_certify
 
 @pytest.fixture(scope="module")
 def run():
-    return train("S3", width=32)
+    return train("S3", recipe="induce", width=32)
 
 
 def test_make_certificate_tries_formats_until_one_is_too_coarse(run):
@@ -57,7 +57,7 @@ def test_train_uses_one_thread_and_restores_the_others():
     before = torch.get_num_threads()
     torch.set_num_threads(3)
     seen = []
-    train("Z2", lambda row: seen.append(torch.get_num_threads()), width=16)
+    train("Z2", lambda row: seen.append(torch.get_num_threads()), recipe="induce", width=16)
     assert set(seen) == {1}
     assert torch.get_num_threads() == 3
     with pytest.raises(ZeroDivisionError), one_thread():

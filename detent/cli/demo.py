@@ -78,7 +78,9 @@ def _nfsm(folder: Path, max_length: int, write: Print) -> Row:
     run = train("S3", out=folder)
     for stage, row in run.stages.items():
         sizes = ", ".join(map(str, row["heads"]))
-        write(f"{STAGES[stage].format(steps=run.steps, heads=len(row['heads']), sizes=sizes)} ({row['seconds']:.1f} s)", 1)
+        write(
+            f"{STAGES[stage].format(steps=run.steps, heads=len(row['heads']), sizes=sizes)} ({row['seconds']:.1f} s)", 1
+        )
     write("Extract the machine from the weights, compare it with S3 on every word, bound the rounding error")
     write(claim(run.certificate().content) if run.certified else run.verdict.explain(), 1)
     write(f"Test it as well: 64 words of {max_length:,} moves")

@@ -23,12 +23,14 @@ def train(
     seed: Annotated[int, typer.Option(min=0, help="Seed of words, initial weights and noise.")] = 42,
     cell: Annotated[
         str,
-        typer.Option(help="nfsm, or a baseline: gru, lstm, mamba, aussm, pdssm, bmru.", autocompletion=_completion.cells),
+        typer.Option(
+            help="nfsm, or a baseline: gru, lstm, mamba, aussm, pdssm, bmru.", autocompletion=_completion.cells
+        ),
     ] = "nfsm",
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="gradient (default), induce, distill or paper; of a baseline cpu (default), cpu-long, cpu-short or paper.",
+            help="gradient (default), induce, distill or paper; of a baseline cpu (default), cpu-long, cpu-short, paper.",
             autocompletion=_completion.recipes,
         ),
     ] = None,

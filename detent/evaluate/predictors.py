@@ -19,9 +19,9 @@ from torch import Tensor
 from detent._types import MISSING, Ints
 from detent.errors import InvalidConfig, unknown
 from detent.extract import Extracted
-from detent.formats import NETWORK_FORMATS
 from detent.nn import Backbone
 from detent.nn.backbone import State
+from detent.number_formats import NETWORK_FORMATS
 
 PredictorState: TypeAlias = list[NDArray[Any]]
 """What a predictor carries from chunk to chunk: arrays, so that a sweep can be saved and resumed."""

@@ -22,9 +22,9 @@ from torch import Tensor
 from detent._types import Floats, Ints
 from detent.errors import InvalidInput, unknown
 from detent.extract.result import head_offsets
-from detent.formats import EXTRACTION_FORMATS
 from detent.nn import NFSM, Backbone
 from detent.nn.backbone import BackboneLayer
+from detent.number_formats import EXTRACTION_FORMATS
 
 AT_ONCE = 1 << 23
 """Logits that are computed at a time."""

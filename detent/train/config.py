@@ -16,6 +16,7 @@ from typing import Any
 from detent.errors import InvalidConfig, unknown
 from detent.records import write_atomically
 from detent.tasks import OutputTask, Task
+from detent.train.schedule import cosine
 
 CELLS = {
     "nfsm": "the neural finite-state machine",
@@ -99,9 +100,8 @@ class EndToEndConfig:
             raise unknown("gradient", self.gradient, GRADIENTS)
 
     def cosine(self, first: float, last: float, step: int) -> float:
-        """A cosine schedule from `first` at step 0 to `last` at the horizon, and `last` from there on."""
-        done = min(step / (self.horizon or self.steps), 1.0)
-        return last + (first - last) * (1 + math.cos(math.pi * done)) / 2
+        """The cosine schedule of this phase: from `first` at step 0 to `last` at the horizon."""
+        return cosine(first, last, step, self.horizon or self.steps)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -255,6 +255,8 @@ class TrainConfig:
             raise unknown("cell", self.cell, CELLS)
         if self.supervise not in SUPERVISION:
             raise unknown("supervision", self.supervise, SUPERVISION)
+        if self.heads is not None and (not self.heads or min(self.heads) < 1):
+            raise InvalidConfig(f"heads are one or more sizes of at least 1; got {self.heads}.")
         if self.cell != "nfsm" and self.heads is not None:
             raise InvalidConfig(f"heads belong to the NFSM; {self.cell} has none, leave them out.")
         if self.cell != "nfsm" and self.supervise != "states":

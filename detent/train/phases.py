@@ -22,6 +22,7 @@ from detent.tasks import Batch, Task
 from detent.train import fast_gradient
 from detent.train.config import EndToEndConfig, PretrainConfig
 from detent.train.pretraining import TransitionPretrainer, sample_pairs
+from detent.train.schedule import inverse
 
 MIN_LENGTH = 8
 """Length of the first words where lengths grow."""
@@ -91,7 +92,7 @@ class SupervisedPhase(Phase):
     def step(self) -> None:
         self.module.train()
         for group in self.optimizer.param_groups:
-            group["lr"] = self.config.lr * max(0.1, min(1.0, 100 / (self.steps + 1)))
+            group["lr"] = inverse(self.config.lr, self.steps)
         self.optimizer.zero_grad(set_to_none=True)
         loss = self.compute_loss()
         loss.backward()

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from detent.certify import Certificate, QuestionMachine, Verdict, certify
 from detent.extract import Budget, Extracted, RoundingErrors, extract, rounding_errors
-from detent.formats import NETWORK_FORMATS
 from detent.nn import Backbone
+from detent.number_formats import NETWORK_FORMATS
 from detent.tasks import Task
 from detent.tasks.shuffled_objects import PEOPLE
 

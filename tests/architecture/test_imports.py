@@ -21,13 +21,13 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "detent"
 
 ORDER = (
-    "errors", "records", "_types", "formats", "_lazy", "native", "ops", "automata", "runtime", "nn", "tasks",
+    "errors", "records", "_types", "number_formats", "_lazy", "native", "ops", "automata", "runtime", "nn", "tasks",
     "learning", "extract", "certify", "train", "evaluate", "report", "cli", "__main__",
 )  # fmt: skip
 """From the bottom: a package may import those that stand before it."""
 NO_TORCH = {
-    "errors", "records", "_types", "formats", "_lazy", "native", "automata", "runtime", "tasks", "learning", "certify",
-    "report",
+    "errors", "records", "_types", "number_formats", "_lazy", "native", "automata", "runtime", "tasks", "learning",
+    "certify", "report",
 }  # fmt: skip
 SHUT = {
     "extract": {"tasks", "learning", "certify"},
@@ -37,7 +37,7 @@ SHUT = {
 """Packages below that may not be imported all the same."""
 TORCH_FREE = {
     "detent.extract.result", "detent.extract.interpret",
-    "detent.train.run_dir", "detent.train.recipes", "detent.train.config",
+    "detent.train.run_dir", "detent.train.recipes", "detent.train.config", "detent.train.schedule",
 }  # fmt: skip
 """Modules without torch in packages with torch; packages without torch may import these of them, and no other."""
 WITH_TORCH = {"ops", "nn", "extract", "train", "evaluate", "cli"}

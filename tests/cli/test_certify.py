@@ -94,7 +94,7 @@ def test_certify_of_a_run_on_a_machine_file_that_is_gone(tmp_path: Path, capsys:
     generator = np.random.default_rng(3)
     tables = np.stack([generator.permutation(5), generator.permutation(5)])
     write_machine(Moore(symbols="ab", tables=tables, outputs="vwxyz", readout=np.arange(5)), tmp_path / "mine.json")
-    train(tmp_path / "mine.json", width=32, out=tmp_path / "run")
+    train(tmp_path / "mine.json", recipe="induce", width=32, out=tmp_path / "run")
     shutil.move(tmp_path / "mine.json", tmp_path / "gone.json")
     assert command(["certify", str(tmp_path / "run")]) == 0
     assert capsys.readouterr().out.startswith("mine, induce, seed 42: compared with a target of 5 states")

@@ -11,16 +11,21 @@ import pytest
 
 from detent.cli import demo
 from detent.cli._app import run
+from detent.train import TrainConfig
 
 
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("demo") / "runs"
     with pytest.MonkeyPatch.context() as patch:
-        config = demo._mamba_config()
+        honest = demo._baseline_config
         settings = {"steps": 60, "check_every": 30, "check_words": 32, "length": 8, "batch": 32}
-        small = replace(config, end_to_end=replace(config.end_to_end, **settings))
-        patch.setattr(demo, "_mamba_config", lambda: small)
+
+        def small(cell: str) -> TrainConfig:
+            config = honest(cell)
+            return replace(config, end_to_end=replace(config.end_to_end, **settings))
+
+        patch.setattr(demo, "_baseline_config", small)
         assert run(["demo", "--out", str(out), "--max-length", "4096", "--json"]) == 0
         yield out  # type: ignore[misc]
 
@@ -34,13 +39,18 @@ def test_demo_shows_saved_runs(shown: Path, capsys: pytest.CaptureFixture[str]) 
     assert "fails at length" in out
     assert "(0 1) (1 2)" in out
     assert re.search(r"NFSM +proved correct on every word of every length; tested up to 4,096 moves\n", out)
+    assert re.search(r"learned after \d+ steps with 8 heads of 12, .* indices", out)
+    assert re.search(r"pruned to \d+ heads? of", out)
+    assert "distilled into 2 heads of 3, 2 indices" in out
+    assert re.search(r"GRU +nothing proved; ", out)
     assert re.search(r"Mamba +nothing proved; fails at \d+ moves; \d+% of words correct at \d+ moves\n", out)
 
 
-def test_demo_report_has_both_sweeps(shown: Path) -> None:
+def test_demo_report_has_all_sweeps(shown: Path) -> None:
     page = (shown / "nfsm" / "report.html").read_text()
     assert "nfsm: no failure up to length 4,096" in page
     assert "mamba: fails at length" in page
+    assert "gru: " in page
     assert "nfsm" not in (shown / "mamba" / "report.html").read_text()
 
 
@@ -67,7 +77,7 @@ def test_demo_interrupted_says_how_to_resume(
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demo, "_mamba", stopped)
+    monkeypatch.setattr(demo, "_baseline", stopped)
     assert run(["demo", "--out", str(shown), "--max-length", "4096", "--json"]) == 130
     assert capsys.readouterr() == ("", f"detent: interrupted; repeat the command to resume {shown}.\n")
 
@@ -75,7 +85,7 @@ def test_demo_interrupted_says_how_to_resume(
 def test_demo_exits_with_1_when_the_baseline_does_not_fail(
     shown: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    honest = demo._mamba
-    monkeypatch.setattr(demo, "_mamba", lambda *a: honest(*a) | {"failing_length": None})
+    honest = demo._baseline
+    monkeypatch.setattr(demo, "_baseline", lambda *a: honest(*a) | {"failing_length": None})
     assert run(["demo", "--out", str(shown), "--max-length", "4096", "--json"]) == 1
     capsys.readouterr()

@@ -135,7 +135,9 @@ def test_train_verb_resumes_after_sigkill(tmp_path, capsys):
     assert not (tmp_path / "killed" / "model.safetensors").exists()
     assert command(arguments) == 0
     killed = json.loads(capsys.readouterr().out)
-    assert command(["train", "S3", "--recipe", "induce", "--seed", "7", "--out", str(tmp_path / "alone"), "--json"]) == 0
+    assert (
+        command(["train", "S3", "--recipe", "induce", "--seed", "7", "--out", str(tmp_path / "alone"), "--json"]) == 0
+    )
     assert json.loads(capsys.readouterr().out)["weights"] == killed["weights"]
     # and once more: it is over, and says the same again
     assert command(arguments) == 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from detent.errors import InvalidConfig, unknown
-from detent.formats import FORMATS, Format
+from detent.number_formats import FORMATS, Format
 
 REAL = Format(name="real", unit=0.0, tiny=0.0, largest=float("inf"))
 INSIDE = ("float32", "same")

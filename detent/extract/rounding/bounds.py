@@ -22,8 +22,8 @@ from detent.errors import InvalidInput
 from detent.extract.result import Extracted, RoundingErrors
 from detent.extract.rounding.arithmetic import Assumptions
 from detent.extract.rounding.tracing import BoundedArgmax, BoundedLogits, Traced, columns
-from detent.formats import NETWORK_FORMATS
 from detent.nn import Backbone
+from detent.number_formats import NETWORK_FORMATS
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ import numpy as np
 from detent._types import Floats
 from detent.extract.rounding.arithmetic import OURS, Arithmetic
 from detent.extract.rounding.balls import Ball, above, below, length, narrow, product, spectral
-from detent.formats import Format
+from detent.number_formats import Format
 
 Entries = tuple[Floats, Floats]
 """Midpoints, and how far a computed number may be from each."""

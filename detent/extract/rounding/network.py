@@ -23,9 +23,9 @@ from detent.extract.result import head_offsets
 from detent.extract.rounding.arithmetic import EXACT, OURS, Arithmetic
 from detent.extract.rounding.balls import Ball, above, length
 from detent.extract.rounding.layers import Affine, Entries, Gated, Norm, add, silu, stored
-from detent.formats import Format
 from detent.nn import NFSM, Backbone, GatedMLP
 from detent.nn.backbone import BackboneLayer
+from detent.number_formats import Format
 
 AT_ONCE = 1 << 22
 """Numbers in the largest array of a batch."""

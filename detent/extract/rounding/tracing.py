@@ -21,8 +21,8 @@ from detent.extract.rounding.arithmetic import ASSUMED, EXACT, Arithmetic, Assum
 from detent.extract.rounding.balls import Ball, above, below, product
 from detent.extract.rounding.layers import Affine, Entries
 from detent.extract.rounding.network import BoundedNetwork, map_batches, unbounded_is_infinite
-from detent.formats import FORMATS
 from detent.nn import Backbone
+from detent.number_formats import FORMATS
 
 
 @unbounded_is_infinite

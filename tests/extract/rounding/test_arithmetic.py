@@ -7,7 +7,7 @@ import pytest
 from detent.errors import InvalidConfig, UnknownName
 from detent.extract.rounding import ASSUMED, Assumptions
 from detent.extract.rounding.arithmetic import EXACT
-from detent.formats import FORMATS
+from detent.number_formats import FORMATS
 
 
 def test_assumptions_exist_for_every_format():

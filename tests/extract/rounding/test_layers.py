@@ -13,7 +13,7 @@ from detent.extract.rounding import ASSUMED, Assumptions
 from detent.extract.rounding.arithmetic import EXACT
 from detent.extract.rounding.balls import Ball
 from detent.extract.rounding.layers import STEEPEST, Affine, Gated, Norm, Silu, add, silu
-from detent.formats import NETWORK_FORMATS
+from detent.number_formats import NETWORK_FORMATS
 from tests.extract.rounding.machines import MOMENTS, ORDERS, STORE, Machine
 
 

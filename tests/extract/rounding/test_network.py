@@ -9,7 +9,7 @@ from detent.extract.rounding import ASSUMED
 from detent.extract.rounding.arithmetic import EXACT
 from detent.extract.rounding.balls import Ball
 from detent.extract.rounding.network import BackboneStages
-from detent.formats import NETWORK_FORMATS
+from detent.number_formats import NETWORK_FORMATS
 from tests.extract.rounding.examples import build
 from tests.extract.rounding.machines import STORE, Machine, Network
 

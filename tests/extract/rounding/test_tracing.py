@@ -11,7 +11,7 @@ from detent.extract.rounding import BoundedLogits, Traced, bounds
 from detent.extract.rounding import network as rounding_network
 from detent.extract.rounding.arithmetic import EXACT
 from detent.extract.rounding.tracing import _apart, at_risk
-from detent.formats import NETWORK_FORMATS
+from detent.number_formats import NETWORK_FORMATS
 from tests.extract.rounding.examples import build, flat, rows_of
 from tests.extract.rounding.machines import MOMENTS, ORDERS, Machine, Network
 from tests.extract.rounding.real import Real

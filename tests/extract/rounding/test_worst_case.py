@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from detent.extract.rounding import Assumptions, bounds
-from detent.formats import NETWORK_FORMATS
+from detent.number_formats import NETWORK_FORMATS
 from detent.ops import interface as backends
 from tests.conftest import backends_under_test
 from tests.extract.rounding.adversary import Adversary, worst

@@ -36,18 +36,18 @@ _INDEXED = [_POINTER, _POINTER]  # logits of distinct rows, which of them each r
 _CELLS = [_POINTER, _INT]  # integers, bytes of each
 
 _TABLES = [*_WEIGHTS, *_INDEXED, *_HEADS, *_SEGMENTS, _INT, _REAL, _SEED, *_CELLS, _INT]
-_FOLLOW = [*_WEIGHTS, *_HEADS, *_SEGMENTS, _POINTER, _POINTER, _POINTER, _INT]
+_ARGMAX_TRAJECTORIES = [*_WEIGHTS, *_HEADS, *_SEGMENTS, _POINTER, _POINTER, _POINTER, _INT]
 _ADJOINT = [*_CELLS, *_HEADS, *_SEGMENTS, _POINTER, _POINTER, _POINTER, _INT]
-_SURROGATE = [
+_SURROGATE_BACKWARD = [
     *(*_WEIGHTS, *_INDEXED, *_HEADS, *_SEGMENTS, _POINTER, *_CELLS, _INT, _REAL, _SEED),
     *(_POINTER, _POINTER, _POINTER, _POINTER, _INT),  # lambda, gradients of input, weight, bias, threads
 ]
-_FOLD = [_POINTER, _SIZE, _POINTER, _SIZE, *_HEADS, _POINTER]
-_UNFOLD = [_POINTER, _POINTER, _SIZE, _POINTER, _SIZE, *_HEADS, _POINTER, _POINTER]
-_GAINS = [_POINTER, _POINTER, _SIZE, _SIZE, *_SEGMENTS, _POINTER, _INT]
-_SPEAK = [_POINTER, _SIZE, _POINTER, _POINTER, _SIZE, *_HEADS, _POINTER, _SIZE, _POINTER]
-_READ = [_POINTER, _POINTER, _SIZE, *_HEADS, *_CELLS, _SIZE, _POINTER, _INT]
-_COLLECT = [_POINTER, _SIZE, *_HEADS, *_CELLS, _SIZE, _POINTER, _INT]
+_PROJECT_VALUES = [_POINTER, _SIZE, _POINTER, _SIZE, *_HEADS, _POINTER]
+_PROJECT_VALUES_BACKWARD = [_POINTER, _POINTER, _SIZE, _POINTER, _SIZE, *_HEADS, _POINTER, _POINTER]
+_INDEX_GAINS = [_POINTER, _POINTER, _SIZE, _SIZE, *_SEGMENTS, _POINTER, _INT]
+_READ_ROWS = [_POINTER, _SIZE, _POINTER, _POINTER, _SIZE, *_HEADS, _POINTER, _SIZE, _POINTER]
+_READ_OUT = [_POINTER, _POINTER, _SIZE, *_HEADS, *_CELLS, _SIZE, _POINTER, _INT]
+_READ_OUT_BACKWARD = [_POINTER, _SIZE, *_HEADS, *_CELLS, _SIZE, _POINTER, _INT]
 
 SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "detent_run_words": (c_int64, _RUN_WORDS),
@@ -55,18 +55,18 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "detent_interpret": (c_int64, _INTERPRET),
     "detent_gumbel": (None, [*_SEGMENTS, _SIZE, _SEED, _POINTER]),
     "detent_prefix": (c_int64, [*_CELLS, _SIZE, _SIZE, *_HEADS, _POINTER, _INT]),
-    "detent_track": (c_int64, [*_CELLS, _POINTER, *_HEADS, *_SEGMENTS, _POINTER, _POINTER, _POINTER, _INT]),
+    "detent_trajectories": (c_int64, [*_CELLS, _POINTER, *_HEADS, *_SEGMENTS, _POINTER, _POINTER, _POINTER, _INT]),
     **{f"detent_tables_{real}": (c_int64, _TABLES) for real in ("f32", "f64")},
     **{f"detent_logits_{real}": (None, [*_WEIGHTS, _SIZE, _SIZE, _POINTER, _INT]) for real in ("f32", "f64")},
-    **{f"detent_follow_{real}": (c_int64, _FOLLOW) for real in ("f32", "f64")},
+    **{f"detent_argmax_trajectories_{real}": (c_int64, _ARGMAX_TRAJECTORIES) for real in ("f32", "f64")},
     **{f"detent_adjoint_{real}": (c_int64, _ADJOINT) for real in ("f32", "f64")},
-    **{f"detent_surrogate_{real}": (c_int64, _SURROGATE) for real in ("f32", "f64")},
-    **{f"detent_gains_{real}": (None, _GAINS) for real in ("f32", "f64")},
-    **{f"detent_unfold_{real}": (None, _UNFOLD) for real in ("f32", "f64")},
-    **{f"detent_fold_{real}": (None, _FOLD) for real in ("f32", "f64")},
-    **{f"detent_speak_{real}": (None, _SPEAK) for real in ("f32", "f64")},
-    **{f"detent_read_{real}": (c_int64, _READ) for real in ("f32", "f64")},
-    **{f"detent_collect_{real}": (c_int64, _COLLECT) for real in ("f32", "f64")},
+    **{f"detent_surrogate_backward_{real}": (c_int64, _SURROGATE_BACKWARD) for real in ("f32", "f64")},
+    **{f"detent_index_gains_{real}": (None, _INDEX_GAINS) for real in ("f32", "f64")},
+    **{f"detent_project_values_backward_{real}": (None, _PROJECT_VALUES_BACKWARD) for real in ("f32", "f64")},
+    **{f"detent_project_values_{real}": (None, _PROJECT_VALUES) for real in ("f32", "f64")},
+    **{f"detent_read_rows_{real}": (None, _READ_ROWS) for real in ("f32", "f64")},
+    **{f"detent_read_out_{real}": (c_int64, _READ_OUT) for real in ("f32", "f64")},
+    **{f"detent_read_out_backward_{real}": (c_int64, _READ_OUT_BACKWARD) for real in ("f32", "f64")},
 }
 
 

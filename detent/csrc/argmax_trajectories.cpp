@@ -213,5 +213,5 @@ int64_t argmax_trajectories(const T* input, const T* weight, const T* bias, int6
         return argmax_trajectories<T>(input, weight, bias, m, sizes, heads, segments, segment_count, starts, states, finals,    \
                          threads);                                                                                 \
     }
-DETENT_ARGMAX_TRAJECTORIES(detent_follow_f32, float)
-DETENT_ARGMAX_TRAJECTORIES(detent_follow_f64, double)
+DETENT_ARGMAX_TRAJECTORIES(detent_argmax_trajectories_f32, float)
+DETENT_ARGMAX_TRAJECTORIES(detent_argmax_trajectories_f64, double)

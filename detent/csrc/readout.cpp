@@ -173,7 +173,7 @@ DETENT_READ_CLONES(double, int64_t)
     return -2
 
 #define DETENT_READOUT(SUFFIX, T)                                                                                  \
-    DETENT_API int64_t detent_read_##SUFFIX(const T* vectors, const T* offset, int64_t m, const int64_t* sizes,    \
+    DETENT_API int64_t detent_read_out_##SUFFIX(const T* vectors, const T* offset, int64_t m, const int64_t* sizes,    \
                                             int64_t head_count, const void* states, int cell_bytes, int64_t rows,  \
                                             T* output, int threads) {                                              \
         const std::vector<Head> heads = layout(sizes, head_count);                                                 \
@@ -181,7 +181,7 @@ DETENT_READ_CLONES(double, int64_t)
             read_out_rows_of(vectors, offset, m, heads, static_cast<Cells>(states), output, begin, end);               \
         }));                                                                                                       \
     }                                                                                                              \
-    DETENT_API int64_t detent_collect_##SUFFIX(const T* gradient, int64_t m, const int64_t* sizes,                 \
+    DETENT_API int64_t detent_read_out_backward_##SUFFIX(const T* gradient, int64_t m, const int64_t* sizes,                 \
                                                int64_t head_count, const void* states, int cell_bytes,             \
                                                int64_t rows, T* out, int threads) {                                \
         const std::vector<Head> heads = layout(sizes, head_count);                                                 \
@@ -192,16 +192,16 @@ DETENT_READ_CLONES(double, int64_t)
         }));                                                                                                       \
     }
 #define DETENT_PROJECT(SUFFIX, T)                                                                                     \
-    DETENT_API void detent_fold_##SUFFIX(const T* values, int64_t width, const T* weight, int64_t m,               \
+    DETENT_API void detent_project_values_##SUFFIX(const T* values, int64_t width, const T* weight, int64_t m,               \
                                          const int64_t* sizes, int64_t heads, T* vectors) {                        \
         project_values_of(values, width, weight, m, layout(sizes, heads), vectors);                                          \
     }                                                                                                              \
-    DETENT_API void detent_unfold_##SUFFIX(const T* gradient, const T* values, int64_t width, const T* weight,     \
+    DETENT_API void detent_project_values_backward_##SUFFIX(const T* gradient, const T* values, int64_t width, const T* weight,     \
                                            int64_t m, const int64_t* sizes, int64_t heads, T* of_values,           \
                                            T* of_weight) {                                                         \
         project_values_backward_of(gradient, values, width, weight, m, layout(sizes, heads), of_values, of_weight);                 \
     }                                                                                                              \
-    DETENT_API void detent_speak_##SUFFIX(const T* values, int64_t width, const T* weight, const T* offset,        \
+    DETENT_API void detent_read_rows_##SUFFIX(const T* values, int64_t width, const T* weight, const T* offset,        \
                                           int64_t m, const int64_t* sizes, int64_t heads, const int64_t* states,   \
                                           int64_t rows, T* output) {                                               \
         read_rows(values, width, weight, offset, m, layout(sizes, heads), states, rows, output);                       \

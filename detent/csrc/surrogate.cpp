@@ -317,5 +317,5 @@ void surrogate(const T* input, const T* weight, const T* bias, int64_t m, const 
             return -2;                                                                                             \
         return 0;                                                                                                  \
     }
-DETENT_SURROGATE(detent_surrogate_f32, float)
-DETENT_SURROGATE(detent_surrogate_f64, double)
+DETENT_SURROGATE(detent_surrogate_backward_f32, float)
+DETENT_SURROGATE(detent_surrogate_backward_f64, double)

@@ -258,8 +258,8 @@ DETENT_API void detent_logits_f64(const double* input, const double* weight, con
                          const Segment* segments, int64_t segment_count, T* out, int threads) {            \
         index_gains<T>(gradient, vectors, m, indices, segments, segment_count, out, threads);                    \
     }
-DETENT_INDEX_GAINS(detent_gains_f32, float)
-DETENT_INDEX_GAINS(detent_gains_f64, double)
+DETENT_INDEX_GAINS(detent_index_gains_f32, float)
+DETENT_INDEX_GAINS(detent_index_gains_f64, double)
 
 // The noise itself, local rows x entries, for tests.
 DETENT_API void detent_gumbel(const Segment* segments, int64_t count, int64_t entries, uint64_t seed, float* noise) {

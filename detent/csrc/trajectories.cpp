@@ -139,7 +139,7 @@ DETENT_API int64_t detent_prefix(const void* tables, int cell_bytes, int64_t bat
                                       static_cast<Cell*>(composite), threads));
 }
 
-DETENT_API int64_t detent_track(const void* tables, int cell_bytes, const int64_t* index, const int64_t* sizes,
+DETENT_API int64_t detent_trajectories(const void* tables, int cell_bytes, const int64_t* index, const int64_t* sizes,
                                 int64_t heads, const Segment* segments, int64_t segment_count, const int64_t* starts,
                                 void* states, int64_t* finals, int threads) {
     DETENT_BY_CELL(cell_bytes, trajectories(static_cast<const Cell*>(tables), index, sizes, heads, segments, segment_count,

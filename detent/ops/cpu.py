@@ -109,7 +109,7 @@ def trajectories(
     table row_index[n]."""
     starts = _on_cpu(starts).long()
     finals = torch.empty(len(segments), len(heads), dtype=torch.int64)
-    native.library().detent_track(
+    native.library().detent_trajectories(
         tables.data_ptr(), tables.element_size(), _address(row_index), *_heads(heads), segments.data_ptr(),
         len(segments), starts.data_ptr(), states.data_ptr(), finals.data_ptr(), native.threads(),
     )  # fmt: skip
@@ -120,7 +120,7 @@ def index_gains(output_grad: Tensor, vectors: Tensor, segments: Tensor) -> Tenso
     """rows m, S m -> N S: for every local row, the derivative of the loss by reading out each index there."""
     _check_arrays(output_grad, vectors)
     made = torch.empty(int(segments[:, LENGTH].sum()), len(vectors), dtype=vectors.dtype)
-    getattr(native.library(), f"detent_gains_{_suffix(vectors)}")(
+    getattr(native.library(), f"detent_index_gains_{_suffix(vectors)}")(
         output_grad.data_ptr(), vectors.data_ptr(), vectors.shape[1], len(vectors), segments.data_ptr(), len(segments),
         made.data_ptr(), native.threads(),
     )  # fmt: skip
@@ -145,7 +145,7 @@ def argmax_trajectories(
     """`trajectories` without noise, computing only the columns that the states are in."""
     starts = _on_cpu(starts).long()
     finals = torch.empty(len(segments), len(heads), dtype=torch.int64)
-    bad = getattr(native.library(), f"detent_follow_{_suffix(source.weight)}")(
+    bad = getattr(native.library(), f"detent_argmax_trajectories_{_suffix(source.weight)}")(
         *_addresses(source)[:4], *_heads(heads), segments.data_ptr(), len(segments), starts.data_ptr(),
         states.data_ptr(), finals.data_ptr(), native.threads(),
     )  # fmt: skip
@@ -162,7 +162,7 @@ def surrogate_backward_(
     """Turn lambda (N S) into the gradient of the used columns in place, and add to the gradients of (input, weight,
     bias), or with an index of (None, None, logits of the distinct rows)."""
     _check_arrays(source.input, source.weight, source.bias, source.logits, lam, *gradients)
-    getattr(native.library(), f"detent_surrogate_{_suffix(source.weight)}")(
+    getattr(native.library(), f"detent_surrogate_backward_{_suffix(source.weight)}")(
         *_addresses(source), *_heads(heads), segments.data_ptr(), len(segments), starts.data_ptr(),
         states.data_ptr(), states.element_size(), int(noise is not None), temperature, noise.bits if noise else 0,
         lam.data_ptr(), *map(_address, gradients), native.threads(),
@@ -172,7 +172,7 @@ def surrogate_backward_(
 def project_values(values: Tensor, weight: Tensor, heads: Sequence[int]) -> Tensor:
     """S v, m (r v) -> S m: the projected value vector of every index."""
     vectors = torch.empty(len(values), len(weight), dtype=values.dtype)
-    getattr(native.library(), f"detent_fold_{_suffix(values)}")(
+    getattr(native.library(), f"detent_project_values_{_suffix(values)}")(
         values.data_ptr(), values.shape[1], weight.data_ptr(), len(weight), *_heads(heads),
         vectors.data_ptr(),
     )  # fmt: skip
@@ -185,7 +185,7 @@ def project_values_backward(
     """From the gradient of the projected vectors to those of the values and the weight."""
     _check_arrays(vectors_grad, values, weight)
     grad_values, grad_weight = torch.empty_like(values), torch.empty_like(weight)
-    getattr(native.library(), f"detent_unfold_{_suffix(values)}")(
+    getattr(native.library(), f"detent_project_values_backward_{_suffix(values)}")(
         vectors_grad.data_ptr(), values.data_ptr(), values.shape[1], weight.data_ptr(), len(weight),
         *_heads(heads), grad_values.data_ptr(), grad_weight.data_ptr(),
     )  # fmt: skip
@@ -200,7 +200,7 @@ def zeros(like: Tensor, *shape: int) -> Tensor:
 def read_rows(values: Tensor, weight: Tensor, bias: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
     """N r -> N m: `read_out(project_values(...))` for a few rows, projecting only what is read."""
     output = torch.empty(len(states), len(weight), dtype=values.dtype)
-    getattr(native.library(), f"detent_speak_{_suffix(values)}")(
+    getattr(native.library(), f"detent_read_rows_{_suffix(values)}")(
         values.data_ptr(), values.shape[1], weight.data_ptr(), bias.data_ptr(), len(weight),
         *_heads(heads), states.data_ptr(), len(states), output.data_ptr(),
     )  # fmt: skip
@@ -211,7 +211,7 @@ def read_out(vectors: Tensor, bias: Tensor, states: Tensor, heads: Sequence[int]
     """N r -> N m: the sum of the vectors of the indices, head by head."""
     _check_arrays(vectors, bias)
     output = torch.empty(len(states), vectors.shape[1], dtype=vectors.dtype)
-    getattr(native.library(), f"detent_read_{_suffix(vectors)}")(
+    getattr(native.library(), f"detent_read_out_{_suffix(vectors)}")(
         vectors.data_ptr(), bias.data_ptr(), vectors.shape[1], *_heads(heads), states.data_ptr(),
         states.element_size(), len(states), output.data_ptr(), native.threads(),
     )  # fmt: skip
@@ -222,7 +222,7 @@ def read_out_backward(output_grad: Tensor, states: Tensor, heads: Sequence[int])
     """N m -> S m: the gradient of the vectors, summed over the rows that read them."""
     _check_arrays(output_grad)
     vectors_grad = torch.zeros(sum(heads), output_grad.shape[1], dtype=output_grad.dtype)
-    getattr(native.library(), f"detent_collect_{_suffix(output_grad)}")(
+    getattr(native.library(), f"detent_read_out_backward_{_suffix(output_grad)}")(
         output_grad.data_ptr(), output_grad.shape[1], *_heads(heads), states.data_ptr(), states.element_size(),
         len(states), vectors_grad.data_ptr(), native.threads(),
     )  # fmt: skip

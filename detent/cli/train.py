@@ -30,7 +30,7 @@ def train(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="gradient (default), induce, distill or paper; of a baseline cpu (default), cpu-long, cpu-short, paper.",
+            help="gradient (default), induce, distill, paper; of a baseline cpu (default), cpu-long, cpu-short, paper.",
             autocompletion=_completion.recipes,
         ),
     ] = None,

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from detent.automata import Moore, minimize, tomita
-from detent.errors import NotLearned
+from detent.errors import BudgetExceeded, NotLearned
 from detent.evaluate.sweep_run import sweep_run
 from detent.learning import infer_machine
 from detent.records import Row
@@ -20,6 +20,8 @@ from detent.tasks import OutputTask, Task
 from detent.tasks import task as get_task
 from detent.train import EndToEndConfig, Run, RunDir, TrainConfig, configure, train
 from detent.train.free_text import extract_free_text
+from detent.train.gradient import compress
+from detent.train.trainer import Trainer
 from paper.experiments import geometry, story_stream
 from paper.experiments.runner import SEEDS, Campaign, Job, Options
 
@@ -63,6 +65,57 @@ def train_row(config: TrainConfig, key: Row, certificate_file: Path | None = Non
         "proved": [] if certificate is None else list(certificate.proved),
         **({"last_check": run.history[-1]} if last_check else {}),
     }  # fmt: skip
+
+
+def learning_row(config: TrainConfig, key: Row, certificate_file: Path | None = None) -> Row:
+    """Learn a task by gradient, prune and certify it, then compress it; times of both, in CPU seconds of one core."""
+    only_learn = replace(config, gradient=replace(config.gradient, compress=False))
+    started = time.process_time()
+    try:
+        run = train(only_learn)
+    except (NotLearned, BudgetExceeded) as error:
+        return {
+            **key,
+            "certified": False,
+            "verdict": str(error),
+            "cpu_seconds": round(time.process_time() - started, 2),
+        }
+    certificate = run.certificate() if run.certified else None
+    cpu_seconds = time.process_time() - started
+    stages = run.stages
+    row = {
+        **key, "certified": run.certified, "verdict": run.verdict.explain(), "cpu_seconds": round(cpu_seconds, 2),
+        "steps": run.steps, "restarts": run.restarts, "learned_heads": stages["learned"]["heads"],
+        "heads": list(run.heads), "joint_indices": run.extracted.joint_indices, "reached": len(run.extracted.reached),
+        "states": run.task.machine.n_states, "column_margin": round(float(run.extracted.weakest.margin), 4),
+        "label_margin": round(float(run.extracted.label_margins.min()), 4), "weights": run.extracted.weights,
+        "certificate": None if certificate is None else certificate.sha256,
+        "proved": [] if certificate is None else list(certificate.proved), "threads": torch.get_num_threads(),
+    }  # fmt: skip
+    if certificate is None:
+        return row
+    if certificate_file is not None:
+        certificate_file.parent.mkdir(parents=True, exist_ok=True)
+        certificate.write(certificate_file)
+    started = time.process_time()
+    attempt = config.with_attempt_seed(run.restarts)
+    small = compress(attempt, run.task, run.extracted, Trainer())
+    heads = [d for layer in small.extracted.heads for d in layer]
+    compressing = time.process_time() - started
+    return {
+        **row, "compressed_heads": heads, "compressed_certified": bool(small.verdict),
+        "compressing_seconds": round(compressing, 2),
+    }  # fmt: skip
+
+
+def learning_jobs(options: Options) -> Iterator[Job]:
+    """Seed by seed within a task, the quick tasks first."""
+    for name in options.tasks:
+        for seed in options.seeds:
+            key: Row = {"task": name, "recipe": "gradient", "seed": seed}
+            kept = certificate_path(options, name, seed)
+            file = None if kept is None else kept.parent / "gradient" / kept.name
+            yield Job(key, partial(learning_row, configure(name, recipe="gradient", seed=seed), key, file))
 
 
 def training_jobs(options: Options) -> Iterator[Job]:
@@ -269,6 +322,11 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
     Campaign(
         name="training", file="training.jsonl", jobs=training_jobs, tasks=ALGEBRAIC, recipe="induce",
         summary="Train the NFSM on the algebraic tasks, with chosen heads, the paper's heads and a single head.",
+    ),
+    Campaign(
+        name="learning", file="learning.jsonl", jobs=learning_jobs,
+        tasks=("Z2", "S3", "DFF5", "FF", "Z5", "S4", "A5", "Z16", "S5"),
+        summary="Learn the algebraic tasks by gradient, prune, certify and compress.",
     ),
     Campaign(
         name="paper_recipe", file="paper_recipe.jsonl", jobs=paper_recipe_jobs, tasks=ALGEBRAIC,

@@ -108,5 +108,6 @@ def _sentences(run: Run) -> list[str]:
     sizes = " ".join(map(str, run.heads))
     return [
         f"{run.task.name}: heads {sizes}, {run.steps} steps{restarts}, {run.seconds:.1f} s",
+        *(f"  {stage}: heads {' '.join(map(str, row['heads']))}" for stage, row in run.stages.items()),
         run.certificate().summary() if run.certified else run.verdict.explain(),
     ]

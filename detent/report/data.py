@@ -32,6 +32,8 @@ class RunData:
     certificate: dict[str, Any] | None
     check: Report | None
     """The result of checking the certificate, made while the report is written."""
+    compressed_check: Report | None
+    """The same of the certificate of the compressed network, where the run has one."""
     sweeps: list[Row]
     """The rows that have accuracies by length."""
 
@@ -39,9 +41,11 @@ class RunData:
     def load(cls, path: Path) -> RunData:
         folder = RunDir(path)
         config, certificate = folder.config(), folder.certificate()
+        compressed = folder.compressed_certificate()
         return cls(
             folder=folder, config=config, task=_task(folder), history=folder.history(), machine=folder.machine(),
-            certificate=certificate, check=None if certificate is None else check(certificate), sweeps=_sweeps(folder),
+            certificate=certificate, check=None if certificate is None else check(certificate),
+            compressed_check=None if compressed is None else check(compressed), sweeps=_sweeps(folder),
         )  # fmt: skip
 
     @property

@@ -32,6 +32,7 @@ def page_of(folder: Path) -> str:
     for title, section in (
         ("Task and network", sections.configuration(run)),
         ("Training", sections.training(run)),
+        ("Learned, pruned, compressed", sections.stages(run)),
         ("The machine", sections.machines(run)),
         ("Transition tables of the heads", sections.heads(run)),
         ("A word, step by step", sections.step_by_step(run)),

@@ -93,9 +93,11 @@ def _network(run: RunData) -> str:
     config, parts = run.config, [run.cell]
     if run.certificate is not None:
         parts.append(f"heads of {head_sizes(run.certificate)} indices")
-    if "layers" in config:
+    sizes: tuple[str, ...] = ("width",)
+    if config.get("cell", "nfsm") != "nfsm":
         parts.append(f"{config['layers']} {'layer' if config['layers'] == 1 else 'layers'}")
-    parts += [f"{name} {config[name]}" for name in ("width", "channels", "states") if config.get(name) is not None]
+        sizes = ("width", "channels", "states")
+    parts += [f"{name} {config[name]}" for name in sizes if config.get(name) is not None]
     return ", ".join(parts)
 
 
@@ -109,6 +111,36 @@ def _total_steps(history: list[dict[str, Any]]) -> int:
 
 def training(run: RunData) -> Html:
     return training_charts(run.history)
+
+
+STAGES = {
+    "learned": "by gradient, with many more heads than needed",
+    "pruned": "heads and indices removed, margins widened; this is the network of the certificate",
+    "compressed": "the extracted machine, minimized, factored and distilled into the heads it needs",
+}
+
+
+def stages(run: RunData) -> Html | None:
+    """What each stage of the recipe `gradient` left: heads, parameters, configurations and margins."""
+    rows = [row for row in run.history if row.get("phase") == "stage" and row.get("stage") in STAGES]
+    if not rows:
+        return None
+    titles = ("", "heads", "parameters", "configurations", "smallest margin", "after")
+    body = [element("tr", *(element("th", title) for title in titles))]
+    for row in rows:
+        margins = [row[name] for name in ("column_margin", "label_margin") if name in row]
+        cells = (
+            " ".join(map(str, row["heads"])), f"{row['parameters']:,}",
+            f"{row['configurations']:,}" if "configurations" in row else "",
+            f"{min(margins):.3g}" if margins else "", f"{row['seconds']:.1f} s",
+        )  # fmt: skip
+        body.append(element("tr", element("th", row["stage"]), *(element("td", cell) for cell in cells)))
+    meanings = [f"{row['stage']}: {STAGES[row['stage']]}" for row in rows]
+    text = [element("p", f"{'; '.join(meanings)}.", class_="soft")]
+    if (proof := run.compressed_check) is not None:
+        verdict = "has a valid certificate of its own" if proof else "has a certificate that is not valid"
+        text.append(element("p", f"The compressed network {verdict}."))
+    return joined([element("div", element("table", *body), class_="scroll"), *text])
 
 
 def machines(run: RunData) -> Html | None:

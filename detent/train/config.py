@@ -309,7 +309,7 @@ class TrainConfig:
 
     def compressed(self) -> TrainConfig:
         """How the network of minimal heads is built and trained that `gradient` distills its machine into."""
-        return replace(self, heads=None, width=128, dropout=0.1, temperature=0.5)
+        return replace(self, heads=None, dropout=0.1, temperature=0.5)
 
     def with_attempt_seed(self, attempt: int) -> TrainConfig:
         """The same with the seed of a later attempt."""

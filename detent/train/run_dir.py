@@ -191,6 +191,11 @@ class RunDir:
         """The content of the certificate; None where there is none."""
         return read_content(self.certificate_path) if self.certificate_path.is_file() else None
 
+    def compressed_certificate(self) -> dict[str, Any] | None:
+        """That of the compressed network."""
+        path = self.compressed_certificate_path
+        return read_content(path) if path.is_file() else None
+
     def write_result(self, machine: Machine | None, certificate: Certificate | None) -> None:
         """Write what was extracted and certified."""
         if machine is not None:

@@ -17,7 +17,7 @@ def test_train_prints_the_summary_and_writes_the_report(tmp_path: Path, capsys: 
     assert run(["train", "Z2", "--out", str(folder)]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert out.startswith("Z2: heads 2, ")
+    assert out.startswith("Z2: heads ")
     assert out.endswith(f"saved to {folder}; report: {folder / 'report.html'}\n")
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
     assert run(["train", "Z2", "--out", str(folder), "--json"]) == 0

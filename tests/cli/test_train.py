@@ -22,7 +22,7 @@ def test_train_prints_the_summary_and_writes_the_report(tmp_path: Path, capsys: 
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
     assert run(["train", "Z2", "--out", str(folder), "--json"]) == 0
     row = json.loads(capsys.readouterr().out)
-    assert (row["task"], row["recipe"], row["seed"], row["certified"]) == ("Z2", "induce", 42, True)
+    assert (row["task"], row["recipe"], row["seed"], row["certified"]) == ("Z2", "gradient", 42, True)
     assert json.loads((folder / "certificate.json").read_text())["sha256"] == row["certificate"]
 
 

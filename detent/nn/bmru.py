@@ -22,7 +22,8 @@ from detent.nn.init import fan_in_
 from detent.nn.inputs import Rows, check_call, check_lengths, steps_below
 from detent.nn.recurrent import Recurrent, Streams, at_least
 from detent.ops import interface as backends
-from detent.ops.memory_units import levels_of, memory_scan, ordered_linear, push_tables, values
+from detent.ops.memory_units import levels_of, memory_scan, push_tables, values
+from detent.ops.ordered_linear import ordered_linear
 from detent.ops.tables import check_states, identity
 
 

@@ -21,6 +21,7 @@ from detent.nn.inputs import Rows, check_call, indices_of, steps_below
 from detent.nn.pretrained import Pretrained
 from detent.ops.interface import kernels, resolve
 from detent.ops.nfsm_op import NfsmCall, forward_eval, forward_sampled
+from detent.ops.ordered_linear import ordered_linear
 from detent.ops.segments import LogitSource, batch_segments
 from detent.ops.tables import entry_offsets, identity, offsets, one_hot
 from detent.ops.torch_kernels import blas_logits
@@ -198,9 +199,9 @@ class NFSM(Pretrained, nn.Module):
         return ops.read_rows(*self._readout_params(), states, self.heads).to(x.dtype), final
 
     def logits(self, x: Tensor) -> tuple[Tensor, ...]:
-        """One array per head, ... d d: entry [j, k] scores the move from index k to index j."""
+        """One array per head, ... d d: entry [j, k] scores the move from index k to index j; differentiable."""
         source = self._logit_source(x.reshape(x.shape[:-1].numel(), x.shape[-1]))
-        flat = kernels(self.backend).logits(source.input, source.weight, source.bias)
+        flat = ordered_linear(source.input, source.weight, source.bias, self.backend)
         return tuple(
             flat[:, at : at + d * d].view(*x.shape[:-1], d, d).transpose(-1, -2)
             for d, at in zip(self.heads, entry_offsets(self.heads), strict=True)

@@ -438,3 +438,15 @@ def test_states_leave_the_layer_in_its_mode() -> None:
     layer = NFSM(6, (4, 3)).train()
     layer.states(torch.randn(1, 3, 6))
     assert layer.training
+
+
+@pytest.mark.parametrize("backend", backends_under_test())
+def test_logits_have_a_gradient(backend: str) -> None:
+    layer = NFSM(5, (3, 2), backend=backend, generator=torch.Generator().manual_seed(0)).double()
+    x = torch.randn(2, 4, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    parameters = [x, layer.weight, layer.bias]
+    found = torch.autograd.grad(sum(part.square().sum() for part in layer.logits(x)), parameters)
+    flat = torch.nn.functional.linear(x, layer.weight, layer.bias)
+    expected = torch.autograd.grad(flat.square().sum(), parameters)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)  # float64, sums of at most 13 terms

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from detent.ops.memory_units import levels_of, memory_scan, ordered_linear, push_tables, values
+from detent.ops.memory_units import levels_of, memory_scan, push_tables, values
+from detent.ops.ordered_linear import ordered_linear
 from tests.conftest import backends_under_test
 from tests.ops.affine.close import ROUNDING, distance, gradients
 

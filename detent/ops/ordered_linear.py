@@ -1,0 +1,52 @@
+"""An affine map whose sums are taken in one order, as a PyTorch operator with a gradient.
+
+    N  rows     m  width     E  outputs
+
+The definition of a logit: bias + x[0] w[0] + x[1] w[1] + ..., summed in that order, so that a row's bits do not depend
+on the rows beside it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from detent.ops.interface import kernels
+from detent.ops.torch_kernels import blas_logits
+
+
+@torch.library.custom_op("detent::ordered_linear", mutates_args=())
+def ordered_linear(rows: Tensor, weight: Tensor, bias: Tensor, backend: str) -> Tensor:
+    """rows @ weight.T + bias (N m, E m, E -> N E), summed in one order on the backends `reference` and `cpu`.
+
+    There a row's bits do not depend on the rows beside it. On `tree`, and in half precision everywhere, the sums are
+    those of a matrix product.
+    """
+    full = weight.dtype in (torch.float32, torch.float64)
+    logits = kernels(backend).logits if full else blas_logits
+    return logits(rows.contiguous(), weight.contiguous(), bias.contiguous()).contiguous()
+
+
+@ordered_linear.register_fake
+def _(rows: Tensor, weight: Tensor, bias: Tensor, backend: str) -> Tensor:
+    return rows.new_empty(len(rows), len(weight))
+
+
+def _linear_setup(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.save_for_backward(*inputs[:2])
+
+
+def _linear_backward(ctx: Any, output_grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+    rows, weight = ctx.saved_tensors
+    grad_rows, of_weight, of_bias, _ = ctx.needs_input_grad
+    return (
+        output_grad @ weight if grad_rows else None,
+        output_grad.T @ rows if of_weight else None,
+        output_grad.sum(0) if of_bias else None,
+        None,
+    )
+
+
+ordered_linear.register_autograd(_linear_backward, setup_context=_linear_setup)

@@ -53,7 +53,7 @@ def train(
     Examples:
 
         detent train S3
-        detent train A5 --heads 5,12 --seed 43
+        detent train A5 --recipe induce --heads 5,12 --seed 43
         detent train mine.dot --out runs/mine
         detent train mine.dot --supervise outputs
         detent train S3 --cell mamba

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from detent.nn.bmru import BMRU as BMRU
     from detent.nn.bmru import CMRU as CMRU
     from detent.nn.conv import CausalConvolution as CausalConvolution
+    from detent.nn.losses import tracking_loss as tracking_loss
     from detent.nn.mamba import MambaMinus as MambaMinus
     from detent.nn.mlp import GatedMLP as GatedMLP
     from detent.nn.nfsm import NFSM as NFSM

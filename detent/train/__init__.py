@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from detent.train.api import train as train
     from detent.train.config import CELLS as CELLS
     from detent.train.config import EndToEndConfig as EndToEndConfig
+    from detent.train.config import GradientConfig as GradientConfig
     from detent.train.config import PretrainConfig as PretrainConfig
     from detent.train.config import TrainConfig as TrainConfig
     from detent.train.phases import EndToEndPhase as EndToEndPhase

@@ -109,13 +109,18 @@ def learning_row(config: TrainConfig, key: Row, certificate_file: Path | None = 
 
 
 def learning_jobs(options: Options) -> Iterator[Job]:
-    """Seed by seed within a task, the quick tasks first."""
+    """Seed by seed within a task, the quick tasks first; with `steps`, one attempt of at most so many steps."""
+    budget = int(options.settings["steps"])
     for name in options.tasks:
         for seed in options.seeds:
             key: Row = {"task": name, "recipe": "gradient", "seed": seed}
+            config = configure(name, recipe="gradient", seed=seed)
+            if budget:
+                key["budget"] = budget
+                config = replace(config, restarts=0, gradient=replace(config.gradient, steps=budget))
             kept = certificate_path(options, name, seed)
             file = None if kept is None else kept.parent / "gradient" / kept.name
-            yield Job(key, partial(learning_row, configure(name, recipe="gradient", seed=seed), key, file))
+            yield Job(key, partial(learning_row, config, key, file))
 
 
 def training_jobs(options: Options) -> Iterator[Job]:
@@ -301,7 +306,7 @@ def output_row(kind: str, machine: Moore, seed: int) -> Row:
     }  # fmt: skip
     started = time.perf_counter()
     try:
-        run = train(task, seed=seed, supervise="outputs")
+        run = train(task, recipe="induce", seed=seed, supervise="outputs")
     except NotLearned as error:
         return {**row, "verdict": str(error), "seconds": round(time.perf_counter() - started, 3)}
     return {
@@ -325,7 +330,7 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
     ),
     Campaign(
         name="learning", file="learning.jsonl", jobs=learning_jobs,
-        tasks=("Z2", "S3", "DFF5", "FF", "Z5", "S4", "A5", "Z16", "S5"),
+        tasks=("Z2", "S3", "DFF5", "FF", "Z5", "S4", "A5", "Z16", "S5"), settings={"steps": 0},
         summary="Learn the algebraic tasks by gradient, prune, certify and compress.",
     ),
     Campaign(

@@ -49,7 +49,7 @@ def claim(content: dict[str, Any]) -> str:
 def sentences(content: dict[str, Any]) -> list[str]:
     """What is proved, and how."""
     counts = content["counts"]
-    told = [
+    lines = [
         f"The heads, of {head_sizes(content)} indices, have {counts['joint_indices']:,} joint indices. "
         f"{counts['reached']:,} configurations can be reached; they represent the {counts['task_states']:,} states of "
         "the target.",
@@ -58,18 +58,18 @@ def sentences(content: dict[str, Any]) -> list[str]:
     ]
     smallest = smallest_margin(content)
     if smallest is not None:
-        told.append(
+        lines.append(
             f"A transition is the arg max of a column of logits. The smallest margin is that of "
             f"{_head(content, smallest)} at symbol {smallest.symbol}, index {smallest.column}: the arg max leads the "
             f"runner-up by {smallest.margin:.4g}."
         )
-    told += [_rounding(content, name) for name in content["proved"]]
+    lines += [_rounding(content, name) for name in content["proved"]]
     if unproved := [name for name in content["rounding"] if name not in content["proved"]]:
-        told.append(
+        lines.append(
             f"For {enumeration(unproved)} the bound on the rounding error exceeds half of some margin: nothing is "
             "proved there."
         )
-    return told
+    return lines
 
 
 def failure(verdict: Verdict | None) -> str:

@@ -64,9 +64,9 @@ def test_from_tables() -> None:
     machine = from_tables([[1, 2, 0], [0, 0, 0]], symbols=("next", "zero"), start=2)
     assert machine.outputs == machine.states == ("0", "1", "2")
     assert machine.run(["next", "next"]) == 1
-    told = from_tables(np.array([[1, 0]]), states=("off", "on"), outputs=("dark", "light"), readout=[0, 1])
-    assert told.symbols == ("0",)
-    assert told.output_ids("000").tolist() == [1, 0, 1]
+    named = from_tables(np.array([[1, 0]]), states=("off", "on"), outputs=("dark", "light"), readout=[0, 1])
+    assert named.symbols == ("0",)
+    assert named.output_ids("000").tolist() == [1, 0, 1]
     with pytest.raises(InvalidMachine, match="outputs and readout are given together"):
         from_tables([[0]], readout=[0])
     with pytest.raises(InvalidMachine, match="at least one symbol; got none"):

@@ -46,11 +46,11 @@ def tomita4() -> tuple[Extracted, Verdict]:
 
 def story(people: int = 2) -> tuple[Extracted, Verdict]:
     """Two layers, a convolution, a grammar and a question."""
-    told, cascade = stories(people)
-    found = cascade.read(symbols=told.machine.symbols, grammar=told.grammar)
-    assert told.question is not None
-    question = QuestionMachine.at_end(told.question, told.machine, told.grammar)
-    return found, certify(found, told.machine, question=question)
+    story_task, cascade = stories(people)
+    found = cascade.read(symbols=story_task.machine.symbols, grammar=story_task.grammar)
+    assert story_task.question is not None
+    question = QuestionMachine.at_end(story_task.question, story_task.machine, story_task.grammar)
+    return found, certify(found, story_task.machine, question=question)
 
 
 MAKERS = {"S3": s3, "Tomita4": tomita4, "TSO2": story}

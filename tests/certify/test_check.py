@@ -254,7 +254,7 @@ def test_check_refuses_what_no_word_reaches() -> None:
 
 
 def test_check_refuses_two_labels_at_the_same_input_and_indices() -> None:
-    """Sent to one state, words of two lengths would be told apart by nothing the network can see."""
+    """Sent to one state, words of two lengths would look the same to the network."""
     content = certificate("TSO2")
     finals: dict[tuple[int, ...], Way] = {}
     for c, row in enumerate(content["readout"]):

@@ -84,34 +84,34 @@ def test_certify_a_model_with_one_wrong_read_out() -> None:
 
 
 def test_certificate_of_stories_from_weights_to_file(tmp_path: Path) -> None:
-    told, cascade = stories(2)
-    model = realise(cascade, width=128, grammar=told.grammar)
-    batch = told.sample(20, 61, np.random.default_rng(6))
+    story_task, cascade = stories(2)
+    model = realise(cascade, width=128, grammar=story_task.grammar)
+    batch = story_task.sample(20, 61, np.random.default_rng(6))
     with torch.no_grad():
         seen = model.decode(model.hidden(torch.from_numpy(batch.inputs).long())[0])
         assert np.array_equal(model.readout(seen).argmax(-1).numpy(), batch.states)
         assert np.array_equal(model.answer_head(seen)[:, -1].argmax(-1).numpy(), batch.answers)
 
-    found = extract(model, labels=told.machine.states, grammar=told.grammar)
-    assert told.question is not None
-    question = QuestionMachine.at_end(told.question, told.machine, told.grammar)
-    verdict = certify(found, told.machine, question=question)
+    found = extract(model, labels=story_task.machine.states, grammar=story_task.grammar)
+    assert story_task.question is not None
+    question = QuestionMachine.at_end(story_task.question, story_task.machine, story_task.grammar)
+    verdict = certify(found, story_task.machine, question=question)
     made = Certificate.of(found, verdict, rounding={"float64": rounding_errors(model, found, "float64")})
     assert made.proved == ("float64",)
     made.write(tmp_path / "tso2.json")
     assert check(tmp_path / "tso2.json")
 
-    everything = extract(model, labels=told.machine.states, symbols=told.machine.symbols)
+    everything = extract(model, labels=story_task.machine.states, symbols=story_task.machine.symbols)
     assert len(everything.configurations) > len(found.configurations)
-    assert not certify(everything, told.machine)
+    assert not certify(everything, story_task.machine)
 
 
 def test_describe_stories() -> None:
-    told, cascade = stories(3)
-    found = cascade.read(symbols=told.machine.symbols, grammar=told.grammar)
-    holders = told.question.holders
+    story_task, cascade = stories(3)
+    found = cascade.read(symbols=story_task.machine.symbols, grammar=story_task.grammar)
+    holders = story_task.question.holders
     registers = {f"the holder of the {item}": holders[:, i] for i, item in enumerate(("ring", "key", "coin"))}
-    people = [name.split(" | ")[0] for name in told.machine.states]
+    people = [name.split(" | ")[0] for name in story_task.machine.states]
     registers["the first name"] = [sorted(set(people)).index(name) for name in people]
     lines = found.describe(registers).splitlines()
     assert "layer 0, head 0 (4 indices) tracks the first name" in lines

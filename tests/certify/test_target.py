@@ -15,15 +15,17 @@ from tests.certify.certificates import s3, story
 
 
 def question(people: int) -> QuestionMachine:
-    told = task(f"TSO{people}")
-    assert told.question is not None
-    return QuestionMachine.at_end(told.question, told.machine, told.grammar, ("alice", "bob", "charlie")[:people])
+    story_task = task(f"TSO{people}")
+    assert story_task.question is not None
+    return QuestionMachine.at_end(
+        story_task.question, story_task.machine, story_task.grammar, ("alice", "bob", "charlie")[:people]
+    )
 
 
 def test_question_machine_asks_at_the_end_of_a_story() -> None:
-    told, asked = task("TSO3"), question(3)
+    story_task, asked = task("TSO3"), question(3)
     rng = np.random.default_rng(4)
-    batch = told.sample(50, 40, rng)
+    batch = story_task.sample(50, 40, rng)
     for word, state, item, answer in zip(batch.inputs, batch.states[:, -1], batch.queries, batch.answers, strict=True):
         z, found = asked.start, []
         for symbol in word.tolist():
@@ -44,31 +46,34 @@ def test_certify_stories_with_answers() -> None:
 
 
 def test_certify_finds_a_wrong_answer_with_a_shortest_story() -> None:
-    told, (found, _) = task("TSO2"), story()
+    story_task, (found, _) = task("TSO2"), story()
     asked_at = np.flatnonzero([symbol == "?" for symbol in found.symbols])[0]
     finals = np.unique(found.readout_ids[asked_at][found.readout_ids[asked_at] >= 0])
     for final in finals:
         answers = found.answer_ids.copy()
         answers[final] = 1 - answers[final]
-        wrong = certify(replace(found, answer_ids=answers), told.machine, question=question(2))
+        wrong = certify(replace(found, answer_ids=answers), story_task.machine, question=question(2))
         assert wrong.failure.kind == "answer"
         assert {wrong.failure.output, wrong.failure.wanted} == {"alice", "bob"}
         word = wrong.failure.word
         assert len(word) in (15, 20)
         assert word[-1] == "?"
-        state = told.machine.run(list(word))
-        asked = told.question.query(told.machine.encode(list(word))[None, -2:])
-        assert ("alice", "bob")[int(told.question.answer(asked, np.array([state]))[0])] == wrong.failure.wanted
+        state = story_task.machine.run(list(word))
+        asked = story_task.question.query(story_task.machine.encode(list(word))[None, -2:])
+        assert ("alice", "bob")[int(story_task.question.answer(asked, np.array([state]))[0])] == wrong.failure.wanted
         assert "the correct answer is" in wrong.explain()
 
 
 def test_certify_finds_a_wrong_state_in_a_story() -> None:
-    told, (found, _) = task("TSO2"), story()
+    story_task, (found, _) = task("TSO2"), story()
     labels = found.label_ids.copy()
     labels[-1] = (labels[-1] + 1) % 12
-    wrong = certify(replace(found, label_ids=labels), told.machine, question=question(2))
+    wrong = certify(replace(found, label_ids=labels), story_task.machine, question=question(2))
     assert wrong.failure.kind == "read-out"
-    assert told.grammar.outputs[told.grammar.readout[told.grammar.run(list(wrong.failure.word))]] != "refused"
+    assert (
+        story_task.grammar.outputs[story_task.grammar.readout[story_task.grammar.run(list(wrong.failure.word))]]
+        != "refused"
+    )
 
 
 def test_question_machine_that_does_not_fit_is_refused() -> None:

@@ -49,8 +49,8 @@ VERBS = {" ".join(words): command for words, command in verbs()}
 
 def examples_of(name: str) -> list[str]:
     """The lines after `Examples:` in the help of a verb, without the words that say what they do."""
-    told = inspect.cleandoc(VERBS[name].help or "")  # type: ignore[attr-defined]
-    _, found, lines = told.partition("Example")
+    listed = inspect.cleandoc(VERBS[name].help or "")  # type: ignore[attr-defined]
+    _, found, lines = listed.partition("Example")
     assert found, name
     return [re.split(" {3,}", line.strip())[0] for line in lines.splitlines()[1:] if line.strip()]
 
@@ -76,8 +76,8 @@ def test_help_guide_fits_on_lines(capsys: Captured, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("COLUMNS", str(NARROW))
     assert run(["--help"]) == 0
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
-    told = [line.strip() for line in GUIDE.splitlines() if line.startswith("    ")]
-    assert [line for line in told if line not in lines] == []
+    listed = [line.strip() for line in GUIDE.splitlines() if line.startswith("    ")]
+    assert [line for line in listed if line not in lines] == []
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ class Noted(nn.Module):
 
 
 class Given(nn.Module):
-    """Dropout that keeps what it is told."""
+    """Dropout with given masks."""
 
     def __init__(self, kept) -> None:
         super().__init__()

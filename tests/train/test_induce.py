@@ -1,4 +1,4 @@
-"""Networks that were told outputs alone, certified by behaviour; and the verb that trains them."""
+"""Networks trained on outputs alone, certified by behavior; and the verb that trains them."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def stopped_at(row: int, how):
-    """A watcher that stops the run, as it was told, at this row of its history."""
+    """A watcher that stops the run, as asked, at this row of its history."""
     seen = []
 
     def watch(said):

@@ -95,10 +95,10 @@ def test_round_trip_att_and_ba_of_every_numbered_dfa(format: str, machine: Moore
 @given(machine=machines(name=st.sampled_from("pqrstu"), kinds="mealy"))
 def test_round_trip_att_of_every_numbered_mealy_machine(machine: Mealy) -> None:
     start_first = [machine.start, *(q for q in range(machine.n_states) if q != machine.start)]
-    told = list(dict.fromkeys(machine.readout[:, start_first].T.ravel().tolist()))
-    order = np.array([told.index(b) if b in told else 0 for b in range(len(machine.outputs))])
+    output_order = list(dict.fromkeys(machine.readout[:, start_first].T.ravel().tolist()))
+    order = np.array([output_order.index(b) if b in output_order else 0 for b in range(len(machine.outputs))])
     natural = replace(
-        machine, states=(), outputs=tuple(f"out{i}" for i in range(len(told))), readout=order[machine.readout]
+        machine, states=(), outputs=tuple(f"out{i}" for i in range(len(output_order))), readout=order[machine.readout]
     )
     assert parse_machine(machine_text(natural, format="att"), format="att", strict=True) == natural
 

@@ -1,4 +1,4 @@
-"""Colours can be told apart without colour, by colour-blind eyes too; the style stays inside the figures."""
+"""Colors differ in lightness and marker too, for color-blind readers; the style stays inside the figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines inferred from their outputs: compared on all short words with a loop of our own, refused where it must fail."""
+"""Machines inferred from outputs: compared on all short words with a loop of our own, refused where it must fail."""
 
 from __future__ import annotations
 

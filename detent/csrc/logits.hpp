@@ -104,11 +104,32 @@ DETENT_INLINE void put_rows(const T* const* rows, int64_t m, T* columns) {
 template <>
 DETENT_INLINE void put_rows<float>(const float* const* rows, int64_t m, float* columns) {
     constexpr int R = ROWS<float>;
-    int64_t i = 0;
-    for (; i + 8 <= m; i += 8)
-        for (int lane = 0; lane < R; lane += 8) transpose_eight(rows + lane, i, columns + i * R + lane, R);
-    for (; i < m; ++i)
+    for (int64_t i = 0; m >= 8 && i < m; i += 8) {
+        const int64_t from = std::min(i, m - 8);  // the last eight overlap those before
+        for (int lane = 0; lane < R; lane += 8) transpose_eight(rows + lane, from, columns + from * R + lane, R);
+    }
+    for (int64_t i = 0; m < 8 && i < m; ++i)
         for (int lane = 0; lane < R; ++lane) columns[i * R + lane] = rows[lane][i];
+}
+
+// The way back: columns are m x ROWS, and rows lie `stride` apart.
+template <class T>
+DETENT_INLINE void take_rows(const T* columns, int64_t m, int64_t stride, T* rows) {
+    for (int lane = 0; lane < ROWS<T>; ++lane)
+        for (int64_t i = 0; i < m; ++i) rows[lane * stride + i] = columns[i * ROWS<T> + lane];
+}
+
+template <>
+DETENT_INLINE void take_rows<float>(const float* columns, int64_t m, int64_t stride, float* rows) {
+    constexpr int R = ROWS<float>;
+    for (int64_t i = 0; m >= 8 && i < m; i += 8) {
+        const int64_t from = std::min(i, m - 8);
+        const float* eight[8];
+        for (int c = 0; c < 8; ++c) eight[c] = columns + (from + c) * R;
+        for (int lane = 0; lane < R; lane += 8) transpose_eight(eight, lane, rows + lane * stride + from, stride);
+    }
+    for (int64_t i = 0; m < 8 && i < m; ++i)
+        for (int lane = 0; lane < R; ++lane) rows[lane * stride + i] = columns[i * R + lane];
 }
 
 }  // namespace detent

@@ -12,12 +12,13 @@ using namespace detent;
 
 namespace {
 
-constexpr int64_t STRIP = 64;  // rows whose inputs stay in the cache while the weights' gradient is summed
-constexpr int64_t AHEAD = 16;  // rows prefetched before they are needed
+constexpr int64_t BLOCK = 512;  // rows whose input gradients stay in the second cache while all heads add to them
+constexpr int SIDE = 6;         // sums of PAIR vectors that run side by side: twelve registers
 
 template <class T>
 struct Job {
     const T *input, *weight, *bias;  // rows x m, entries x m, entries; input null when logits are given
+    const T* packed;                 // the weights, column by column, as `product` reads them
     int64_t m;
     const T* logits;                 // distinct rows x entries, or null
     const int64_t* index;
@@ -25,33 +26,47 @@ struct Job {
     bool noisy;
     T scale;                         // 1 / temperature
     T* lambda;                       // local rows x indices: lambda comes in, g goes out
-    T* input_gradient;               // rows x m, or null
+    T *input_gradient, *weight_gradient, *bias_gradient;  // rows x m, or null; entries x m; entries
     const int64_t* place;            // local row -> row
     const uint64_t* keys;            // local row -> noise
 };
 
-// Up to ROWS local rows that used the same column of one head.
+// The rows that used one column of one head: [begin, end) of `Grouped::order`.
+struct Group {
+    const Head* head;
+    int64_t column, begin, end;
+};
+
+// Up to ROWS of them.
 struct Tile {
-    int64_t column, first, rows;
+    int64_t group, first, rows;
 };
 
 struct Grouped {
-    std::vector<int64_t> order;  // local rows, sorted by column, in time order within a column
-    std::vector<int64_t> begin;  // column -> its first place in `order`
+    std::vector<int64_t> order;  // local rows, head by head, sorted by column, in time order within a column
+    std::vector<Group> groups;
     std::vector<Tile> tiles;
 };
 
-Grouped group(const std::vector<int32_t>& column, int64_t d, int64_t tile_rows) {
+// `columns`: heads x rows, the column that each local row used.
+Grouped group(const std::vector<Head>& heads, const std::vector<int32_t>& columns, int64_t rows, int64_t tile_rows) {
     Grouped grouped;
-    grouped.begin.assign(size_t(d + 1), 0);
-    for (int32_t c : column) ++grouped.begin[c + 1];
-    for (int64_t c = 0; c < d; ++c) grouped.begin[c + 1] += grouped.begin[c];
-    std::vector<int64_t> next(grouped.begin.begin(), grouped.begin.end() - 1);
-    grouped.order.resize(column.size());
-    for (size_t n = 0; n < column.size(); ++n) grouped.order[next[column[n]]++] = int64_t(n);
-    for (int64_t c = 0; c < d; ++c)
-        for (int64_t first = grouped.begin[c]; first < grouped.begin[c + 1]; first += tile_rows)
-            grouped.tiles.push_back({c, first, std::min(tile_rows, grouped.begin[c + 1] - first)});
+    grouped.order.resize(columns.size());
+    std::vector<int64_t> next;
+    for (size_t h = 0; h < heads.size(); ++h) {
+        const int32_t* column = columns.data() + int64_t(h) * rows;
+        next.assign(size_t(heads[h].size + 1), 0);
+        for (int64_t n = 0; n < rows; ++n) ++next[column[n] + 1];
+        next[0] = int64_t(h) * rows;
+        for (int64_t k = 0; k < heads[h].size; ++k) {
+            next[k + 1] += next[k];
+            if (next[k + 1] > next[k]) grouped.groups.push_back({&heads[h], k, next[k], next[k + 1]});
+        }
+        for (int64_t n = 0; n < rows; ++n) grouped.order[next[column[n]]++] = n;
+    }
+    for (size_t g = 0; g < grouped.groups.size(); ++g)
+        for (int64_t first = grouped.groups[g].begin; first < grouped.groups[g].end; first += tile_rows)
+            grouped.tiles.push_back({int64_t(g), first, std::min(tile_rows, grouped.groups[g].end - first)});
     return grouped;
 }
 
@@ -89,75 +104,16 @@ DETENT_INLINE void soften(const Job<T>& job, const Head& head, int64_t column, c
         }
 }
 
-// input_gradient[row] += sum_j g[j] w[k, j], four rows at a time.
+// One row of g, to where it belongs; whole vectors where d allows it, the last one overlapping the one before.
 template <class T>
-DETENT_INLINE void pull_back(const Job<T>& job, const T* weight, int64_t d, const Tile& tile, const int64_t* order,
-                             const T* g) {
-    typedef typename Lane<T>::Vector Vector;
-    constexpr int W = Lane<T>::width, FOUR = 4;
-    for (int64_t first = 0; first < tile.rows; first += FOUR) {
-        const int rows = int(std::min<int64_t>(FOUR, tile.rows - first));
-        T* out[FOUR];
-        for (int a = 0; a < FOUR; ++a)
-            out[a] = job.input_gradient + job.place[order[tile.first + first + std::min(a, rows - 1)]] * job.m;
-        int64_t i = 0;
-        for (; i + PAIR * W <= job.m; i += PAIR * W) {
-            Vector sum[FOUR][PAIR] = {};
-            for (int64_t j = 0; j < d; ++j) {
-                Vector w[PAIR];
-                for (int v = 0; v < PAIR; ++v) w[v] = load(weight + j * job.m + i + v * W);
-                for (int a = 0; a < FOUR; ++a)
-                    for (int v = 0; v < PAIR; ++v) sum[a][v] = sum[a][v] + w[v] * g[j * ROWS<T> + first + a];
-            }
-            for (int a = 0; a < rows; ++a)
-                for (int v = 0; v < PAIR; ++v) store(out[a] + i + v * W, load(out[a] + i + v * W) + sum[a][v]);
-        }
-        for (; i < job.m; ++i)
-            for (int a = 0; a < rows; ++a) {
-                T sum = 0;
-                for (int64_t j = 0; j < d; ++j) sum += weight[j * job.m + i] * g[j * ROWS<T> + first + a];
-                out[a][i] += sum;
-            }
+DETENT_INLINE void copy_row(const T* from, int64_t d, T* to) {
+    constexpr int W = Lane<T>::width;
+    if (d < W) {
+        for (int64_t j = 0; j < d; ++j) to[j] = from[j];
+        return;
     }
-}
-
-template <class T>
-DETENT_INLINE void work_tiles(const Job<T>& job, const Head& head, const Grouped& grouped, const T* packed,
-                              int64_t begin, int64_t end) {
-    const int64_t d = head.size;
-    std::vector<T> columns(job.input ? size_t(job.m * ROWS<T>) : 0);
-    std::vector<T> logits(size_t(d * ROWS<T>)), lambda(size_t(d * ROWS<T>));
-    const int64_t* order = grouped.order.data();
-    for (int64_t number = begin; number < end; ++number) {
-        const Tile& tile = grouped.tiles[number];
-        const int64_t entry = head.entry + tile.column * d;
-        if (job.input && number + 1 < end)
-            for (int64_t n = 0; n < grouped.tiles[number + 1].rows; ++n) {
-                const T* x = job.input + job.place[order[grouped.tiles[number + 1].first + n]] * job.m;
-                fetch(x, x + job.m);
-            }
-        Keys<T> keys;
-        const T *rows[ROWS<T>], *lambda_rows[ROWS<T>];
-        for (int lane = 0; lane < ROWS<T>; ++lane) {
-            // lanes beyond the tile repeat its last row: harmless, and never written back
-            const int64_t local = order[tile.first + std::min<int64_t>(lane, tile.rows - 1)];
-            const int64_t row = job.place[local];
-            keys.set(lane, job.keys[local]);
-            lambda_rows[lane] = job.lambda + local * job.indices + head.index;
-            rows[lane] = job.input ? job.input + row * job.m : job.logits + job.index[row] * job.entries + entry;
-        }
-        put_rows(lambda_rows, d, lambda.data());
-        put_rows(rows, job.input ? job.m : d, job.input ? columns.data() : logits.data());
-        if (job.input)
-            product(columns.data(), packed + tile.column * d * job.m, job.m, job.bias + entry, d, logits.data());
-        soften(job, head, tile.column, keys, lambda.data(), logits.data());
-        for (int64_t lane = 0; lane < tile.rows; ++lane) {
-            T* g = job.lambda + order[tile.first + lane] * job.indices + head.index;
-            for (int64_t j = 0; j < d; ++j) g[j] = logits[j * ROWS<T> + lane];
-        }
-        if (job.input && job.input_gradient)
-            pull_back(job, job.weight + entry * job.m, d, tile, order, logits.data());
-    }
+    for (int64_t j = 0; j + W <= d; j += W) store(to + j, load(from + j));
+    store(to + d - W, load(from + d - W));
 }
 
 // PAIR vectors of what is left of a row, and zeros where there is less.
@@ -170,82 +126,233 @@ DETENT_INLINE void copy_wide(const T* from, int64_t left, T* to) {
         std::fill(std::copy_n(from, left, to), to + PAIR * W, T(0));
 }
 
-// weight_gradient[k, j] += sum over the rows that used column k of g[j] x, for inputs [from, to).
-template <class T>
-DETENT_INLINE void sum_outer(const Job<T>& job, const Head& head, const Grouped& grouped, T* weight_gradient,
-                             int64_t from, int64_t to) {
+// C sums of PAIR vectors: sum[c] += g[n][c] x[n] for n = 0, 1, ..., from what `gradient` holds.
+template <class T, int C>
+DETENT_INLINE void outer_tile(const T* x, int64_t x_stride, const T* g, int64_t g_stride, int64_t rows, T* gradient,
+                              int64_t m, int64_t left) {
     typedef typename Lane<T>::Vector Vector;
-    constexpr int W = Lane<T>::width, WIDE = PAIR * W, FOUR = 4;
-    const int64_t d = head.size;
-    const int64_t pieces = (to - from + WIDE - 1) / WIDE;
-    std::vector<T> strip_g(size_t(STRIP * d)), strip_x(size_t(pieces * STRIP * WIDE));
-    auto row = [&](int64_t n) { return job.input + job.place[grouped.order[n]] * job.m; };
-    auto lambda_row = [&](int64_t n) { return job.lambda + grouped.order[n] * job.indices + head.index; };
-    for (int64_t k = 0; k < d; ++k)
-        for (int64_t first = grouped.begin[k]; first < grouped.begin[k + 1]; first += STRIP) {
-            const int64_t rows = std::min(STRIP, grouped.begin[k + 1] - first);
-            for (int64_t n = 0; n < rows; ++n) {
-                // rows lie a power of two apart, where the cache holds only a few of them: here they lie side by side
-                const T* x = row(first + n);
-                for (int64_t i = from, piece = 0; i < to; i += WIDE, ++piece)
-                    copy_wide(x + i, to - i, strip_x.data() + (piece * STRIP + n) * WIDE);
-                std::copy_n(lambda_row(first + n), d, strip_g.data() + n * d);
-                const int64_t later = first + n + AHEAD;
-                if (later < int64_t(grouped.order.size())) {
-                    fetch(row(later) + from, row(later) + to);
-                    fetch(lambda_row(later), lambda_row(later) + d);
-                }
+    constexpr int W = Lane<T>::width, WIDE = PAIR * W;
+    Vector sum[C][PAIR];
+    const bool whole = left >= WIDE;
+    T part[WIDE];
+    for (int c = 0; c < C; ++c) {
+        if (!whole) copy_wide(gradient + c * m, left, part);
+        for (int v = 0; v < PAIR; ++v) sum[c][v] = load((whole ? gradient + c * m : part) + v * W);
+    }
+    for (int64_t n = 0; n < rows; ++n, x += x_stride, g += g_stride) {
+        Vector row[PAIR];
+        for (int v = 0; v < PAIR; ++v) row[v] = load(x + v * W);
+        for (int c = 0; c < C; ++c)
+            for (int v = 0; v < PAIR; ++v) sum[c][v] = sum[c][v] + row[v] * g[c];
+    }
+    for (int c = 0; c < C; ++c) {
+        for (int v = 0; v < PAIR; ++v) store((whole ? gradient + c * m : part) + v * W, sum[c][v]);
+        if (!whole) std::copy_n(part, left, gradient + c * m);
+    }
+}
+
+// gradient[j] += sum over rows of g[j] x, for `width` inputs; x: rows x x_stride, padded with zeros to whole vectors.
+template <class T>
+DETENT_INLINE void outer(const T* x, int64_t x_stride, const T* g, int64_t g_stride, int64_t rows, int64_t d,
+                         T* gradient, int64_t m, int64_t width) {
+    constexpr int WIDE = PAIR * Lane<T>::width;
+    for (int64_t i = 0; i < width; i += WIDE)
+        for (int64_t j = 0; j < d; j += SIDE) {
+            T* out = gradient + j * m + i;
+            switch (std::min<int64_t>(SIDE, d - j)) {
+                case 1: outer_tile<T, 1>(x + i, x_stride, g + j, g_stride, rows, out, m, width - i); break;
+                case 2: outer_tile<T, 2>(x + i, x_stride, g + j, g_stride, rows, out, m, width - i); break;
+                case 3: outer_tile<T, 3>(x + i, x_stride, g + j, g_stride, rows, out, m, width - i); break;
+                case 4: outer_tile<T, 4>(x + i, x_stride, g + j, g_stride, rows, out, m, width - i); break;
+                case 5: outer_tile<T, 5>(x + i, x_stride, g + j, g_stride, rows, out, m, width - i); break;
+                default: outer_tile<T, SIDE>(x + i, x_stride, g + j, g_stride, rows, out, m, width - i);
             }
-            T* gradient = weight_gradient + (head.entry + k * d) * job.m;
-            for (int64_t i = from; i < to; i += WIDE) {
-                const T* strip = strip_x.data() + (i - from) * STRIP;
-                for (int64_t j = 0; j < d; j += FOUR) {
-                    const int many = int(std::min<int64_t>(FOUR, d - j));
-                    T sums[FOUR * WIDE] = {};
-                    Vector sum[FOUR][PAIR];
-                    for (int a = 0; a < many; ++a) copy_wide(gradient + (j + a) * job.m + i, to - i, sums + a * WIDE);
-                    for (int a = 0; a < FOUR; ++a)
-                        for (int v = 0; v < PAIR; ++v) sum[a][v] = load(sums + std::min(a, many - 1) * WIDE + v * W);
-                    const T* g = strip_g.data() + j;
-                    for (int64_t n = 0; n < rows; ++n, g += d)
-                        for (int a = 0; a < FOUR; ++a)
-                            for (int v = 0; v < PAIR; ++v)
-                                sum[a][v] = sum[a][v] + load(strip + n * WIDE + v * W) * g[a < many ? a : 0];
-                    for (int a = 0; a < many; ++a) {
-                        for (int v = 0; v < PAIR; ++v) store(sums + v * W, sum[a][v]);
-                        std::copy_n(sums, std::min<int64_t>(WIDE, to - i), gradient + (j + a) * job.m + i);
-                    }
+        }
+}
+
+// Rows of inputs [from, to) side by side: in their own array rows lie a power of two apart, where the cache holds
+// only a few of them.
+template <class T>
+DETENT_INLINE void copy_inputs(const Job<T>& job, const int64_t* order, int64_t rows, int64_t from, int64_t to,
+                               int64_t stride, T* x) {
+    constexpr int WIDE = PAIR * Lane<T>::width;
+    for (int64_t n = 0; n < rows; ++n) {
+        const T* row = job.input + job.place[order[n]] * job.m;
+        for (int64_t i = from; i < to; i += WIDE) copy_wide(row + i, to - i, x + n * stride + i - from);
+    }
+}
+
+// lambda of the tiles becomes g; with `summing`, their gradients of weight and bias are added while the inputs are
+// in the cache.
+template <class T>
+DETENT_INLINE void soften_tiles(const Job<T>& job, const Grouped& grouped, bool summing, int64_t begin, int64_t end) {
+    constexpr int WIDE = PAIR * Lane<T>::width, R = ROWS<T>;
+    int64_t most = 0;
+    for (int64_t number = begin; number < end; ++number)
+        most = std::max(most, grouped.groups[grouped.tiles[number].group].head->size);
+    const int64_t stride = (job.m + WIDE - 1) / WIDE * WIDE;
+    std::vector<T> x(job.input ? size_t(R * stride) : 0), columns(job.input ? size_t(job.m * R) : 0);
+    std::vector<T> logits(size_t(most * R)), lambda(size_t(most * R)), g(size_t(most * R));
+    for (int64_t number = begin; number < end; ++number) {
+        const Tile& tile = grouped.tiles[number];
+        const Group& group = grouped.groups[tile.group];
+        const Head& head = *group.head;
+        const int64_t d = head.size, entry = head.entry + group.column * d;
+        const int64_t* order = grouped.order.data() + tile.first;
+        if (number + 1 < end) {
+            const Tile& next = grouped.tiles[number + 1];
+            const int64_t index = grouped.groups[next.group].head->index;
+            for (int64_t n = next.first; n < next.first + next.rows; ++n) {
+                const int64_t local = grouped.order[n];
+                if (job.input) fetch(job.input + job.place[local] * job.m, job.input + (job.place[local] + 1) * job.m);
+                fetch(job.lambda + local * job.indices + index, job.lambda + local * job.indices + index + d);
+            }
+        }
+        Keys<T> keys;
+        const T *rows[R], *lambda_rows[R];
+        for (int lane = 0; lane < R; ++lane) {
+            // lanes beyond the tile repeat its last row: harmless, and never written back
+            const int n = int(std::min<int64_t>(lane, tile.rows - 1));
+            const int64_t local = order[n];
+            if (job.noisy) keys.set(lane, job.keys[local]);
+            lambda_rows[lane] = job.lambda + local * job.indices + head.index;
+            rows[lane] = job.input ? x.data() + n * stride
+                                   : job.logits + job.index[job.place[local]] * job.entries + entry;
+        }
+        put_rows(lambda_rows, d, lambda.data());
+        if (job.input) {
+            copy_inputs(job, order, tile.rows, 0, job.m, stride, x.data());
+            put_rows(rows, job.m, columns.data());
+            product(columns.data(), job.packed + entry * job.m, job.m, job.bias + entry, d, logits.data());
+        } else {
+            put_rows(rows, d, logits.data());
+        }
+        soften(job, head, group.column, keys, lambda.data(), logits.data());
+        take_rows(logits.data(), d, d, g.data());
+        for (int64_t n = 0; n < tile.rows; ++n)
+            copy_row(g.data() + n * d, d, job.lambda + order[n] * job.indices + head.index);
+        if (summing) {
+            outer(x.data(), stride, g.data(), d, tile.rows, d, job.weight_gradient + entry * job.m, job.m, job.m);
+            for (int64_t n = 0; n < tile.rows; ++n)
+                for (int64_t j = 0; j < d; ++j) job.bias_gradient[entry + j] += g[size_t(n * d + j)];
+        }
+    }
+}
+
+// weight_gradient[k, j] += sum over the rows that used column k of g[j] x, for inputs [from, to); with the first of
+// them the bias too.
+template <class T>
+DETENT_INLINE void sum_outer(const Job<T>& job, const Grouped& grouped, int64_t from, int64_t to) {
+    constexpr int WIDE = PAIR * Lane<T>::width;
+    const int64_t stride = (to - from + WIDE - 1) / WIDE * WIDE;
+    std::vector<T> x(size_t(ROWS<T> * stride)), g;
+    for (const Tile& tile : grouped.tiles) {
+        const Group& group = grouped.groups[tile.group];
+        const int64_t d = group.head->size, entry = group.head->entry + group.column * d;
+        const int64_t* order = grouped.order.data() + tile.first;
+        g.resize(std::max(g.size(), size_t(ROWS<T> * d)));
+        copy_inputs(job, order, tile.rows, from, to, stride, x.data());
+        for (int64_t n = 0; n < tile.rows; ++n)
+            copy_row(job.lambda + order[n] * job.indices + group.head->index, d, g.data() + n * d);
+        outer(x.data(), stride, g.data(), d, tile.rows, d, job.weight_gradient + entry * job.m + from, job.m, to - from);
+        for (int64_t n = 0; n < (from ? 0 : tile.rows); ++n)
+            for (int64_t j = 0; j < d; ++j) job.bias_gradient[entry + j] += g[size_t(n * d + j)];
+    }
+}
+
+// out[c] += g[c][0] w[0] + g[c][1] w[1] + ..., for C rows.
+template <class T, int C>
+DETENT_INLINE void pull_back_rows(const T* weight, int64_t m, int64_t d, const T* const* g, T* const* out) {
+    typedef typename Lane<T>::Vector Vector;
+    constexpr int W = Lane<T>::width;
+    int64_t i = 0;
+    for (; i + PAIR * W <= m; i += PAIR * W) {
+        Vector sum[C][PAIR] = {};
+        for (int64_t j = 0; j < d; ++j) {
+            Vector w[PAIR];
+            for (int v = 0; v < PAIR; ++v) w[v] = load(weight + j * m + i + v * W);
+            for (int c = 0; c < C; ++c)
+                for (int v = 0; v < PAIR; ++v) sum[c][v] = sum[c][v] + w[v] * g[c][j];
+        }
+        for (int c = 0; c < C; ++c)
+            for (int v = 0; v < PAIR; ++v) store(out[c] + i + v * W, load(out[c] + i + v * W) + sum[c][v]);
+    }
+    for (; i < m; ++i)
+        for (int c = 0; c < C; ++c) {
+            T sum = 0;
+            for (int64_t j = 0; j < d; ++j) sum += weight[j * m + i] * g[c][j];
+            out[c][i] += sum;
+        }
+}
+
+// input_gradient[row] += sum_j g[j] w[k, j], head by head, for the blocks [begin, end) of local rows.
+template <class T>
+DETENT_INLINE void pull_back(const Job<T>& job, const Grouped& grouped, int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block)
+        for (const Group& group : grouped.groups) {
+            const int64_t d = group.head->size;
+            const T* weight = job.weight + (group.head->entry + group.column * d) * job.m;
+            const int64_t* last = grouped.order.data() + group.end;
+            const int64_t* row = std::lower_bound(grouped.order.data() + group.begin, last, block * BLOCK);
+            last = std::lower_bound(row, last, (block + 1) * BLOCK);
+            while (row < last) {
+                const int many = int(std::min<int64_t>(SIDE, last - row));
+                const T* g[SIDE];
+                T* out[SIDE];
+                for (int c = 0; c < many; ++c, ++row) {
+                    g[c] = job.lambda + *row * job.indices + group.head->index;
+                    out[c] = job.input_gradient + job.place[*row] * job.m;
+                }
+                switch (many) {
+                    case 1: pull_back_rows<T, 1>(weight, job.m, d, g, out); break;
+                    case 2: pull_back_rows<T, 2>(weight, job.m, d, g, out); break;
+                    case 3: pull_back_rows<T, 3>(weight, job.m, d, g, out); break;
+                    case 4: pull_back_rows<T, 4>(weight, job.m, d, g, out); break;
+                    case 5: pull_back_rows<T, 5>(weight, job.m, d, g, out); break;
+                    default: pull_back_rows<T, SIDE>(weight, job.m, d, g, out);
                 }
             }
         }
 }
 
-DETENT_CLONES void work_tiles_of(const Job<float>& job, const Head& head, const Grouped& grouped, const float* packed,
-                                 int64_t begin, int64_t end) {
-    work_tiles<float>(job, head, grouped, packed, begin, end);
-}
-DETENT_CLONES void work_tiles_of(const Job<double>& job, const Head& head, const Grouped& grouped,
-                                 const double* packed, int64_t begin, int64_t end) {
-    work_tiles<double>(job, head, grouped, packed, begin, end);
-}
-DETENT_CLONES void sum_outer_of(const Job<float>& job, const Head& head, const Grouped& grouped, float* gradient,
-                                int64_t from, int64_t to) {
-    sum_outer<float>(job, head, grouped, gradient, from, to);
-}
-DETENT_CLONES void sum_outer_of(const Job<double>& job, const Head& head, const Grouped& grouped, double* gradient,
-                                int64_t from, int64_t to) {
-    sum_outer<double>(job, head, grouped, gradient, from, to);
+#define DETENT_SURROGATE_CLONES(T)                                                                                   \
+    DETENT_CLONES void soften_tiles_of(const Job<T>& job, const Grouped& grouped, bool summing, int64_t begin,       \
+                                       int64_t end) {                                                                \
+        soften_tiles<T>(job, grouped, summing, begin, end);                                                          \
+    }                                                                                                                \
+    DETENT_CLONES void sum_outer_of(const Job<T>& job, const Grouped& grouped, int64_t from, int64_t to) {           \
+        sum_outer<T>(job, grouped, from, to);                                                                        \
+    }                                                                                                                \
+    DETENT_CLONES void pull_back_of(const Job<T>& job, const Grouped& grouped, int64_t begin, int64_t end) {         \
+        pull_back<T>(job, grouped, begin, end);                                                                      \
+    }
+DETENT_SURROGATE_CLONES(float)
+DETENT_SURROGATE_CLONES(double)
+
+// Shares of the tiles, one per worker, that cut no group; empty if that would leave the work to a few of them.
+std::vector<int64_t> whole_groups(const Grouped& grouped, int64_t workers) {
+    const int64_t count = int64_t(grouped.tiles.size());
+    std::vector<int64_t> cuts;
+    for (int64_t worker = 0; worker <= workers; ++worker) {
+        int64_t cut = count * worker / workers;
+        while (cut > 0 && cut < count && grouped.tiles[cut].group == grouped.tiles[cut - 1].group) --cut;
+        cuts.push_back(cut);
+        if (worker && cuts[worker] - cuts[worker - 1] > 1 + count * 5 / (workers * 4)) return {};
+    }
+    return cuts;
 }
 
-template <class T, class Cell>
+template <class Cell>
 std::vector<int32_t> used_columns(const Segment* segments, int64_t segment_count, const int64_t* starts,
-                                  const Cell* states, int64_t heads, int64_t h, int64_t rows) {
-    std::vector<int32_t> column(static_cast<size_t>(rows));
+                                  const Cell* states, int64_t heads, int64_t rows) {
+    std::vector<int32_t> columns(static_cast<size_t>(heads * rows));
     for (int64_t g = 0; g < segment_count; ++g)
-        for (int64_t t = 0; t < segments[g].length; ++t)
-            column[segments[g].local + t] =
-                int32_t(t ? int64_t(states[(segments[g].row + t - 1) * heads + h]) : starts[g * heads + h]);
-    return column;
+        for (int64_t t = 0; t < segments[g].length; ++t) {
+            const Cell* before = states + (segments[g].row + t - 1) * heads;
+            int32_t* column = columns.data() + segments[g].local + t;
+            for (int64_t h = 0; h < heads; ++h) column[h * rows] = int32_t(t ? int64_t(before[h]) : starts[g * heads + h]);
+        }
+    return columns;
 }
 
 template <class T, class Cell>
@@ -254,45 +361,53 @@ void surrogate(const T* input, const T* weight, const T* bias, int64_t m, const 
                const int64_t* starts, const Cell* states, bool noisy, double temperature, uint64_t seed, T* lambda,
                T* input_gradient, T* weight_gradient, T* bias_gradient, int threads) {
     const std::vector<Head> heads = layout(sizes, head_count);
-    const Head& final = heads.back();
+    const int64_t entries = heads.back().entry + heads.back().size * heads.back().size;
+    const int64_t indices = heads.back().index + heads.back().size;
     const int64_t rows = local_rows(segments, segment_count);
     std::vector<int64_t> place(static_cast<size_t>(rows));
-    std::vector<uint64_t> keys(static_cast<size_t>(rows));
+    std::vector<uint64_t> keys(static_cast<size_t>(noisy ? rows : 0));
     Cursor cursor(segments, segment_count, 0);
     for (int64_t n = 0; n < rows; ++n, cursor.next()) {
         place[n] = cursor.row();
-        keys[n] = step_key(seed, cursor.sequence(), cursor.time());
+        if (noisy) keys[n] = step_key(seed, cursor.sequence(), cursor.time());
     }
-    const Job<T> job{input, weight, bias, m, logits, index, final.entry + final.size * final.size,
-                     final.index + final.size, noisy, T(1.0 / temperature), lambda, input_gradient, place.data(), keys.data()};
-    for (int64_t h = 0; h < head_count; ++h) {
-        const Head& head = heads[h];
-        const std::vector<int32_t> column =
-            used_columns<T, Cell>(segments, segment_count, starts, states, head_count, h, rows);
-        const Grouped grouped = group(column, head.size, ROWS<T>);
-        std::vector<T> packed(input ? size_t(head.size * head.size * m) : 0);
-        for (int64_t k = 0; k < head.size && input; ++k) {
-            const int64_t entry = head.entry + k * head.size;
-            pack_entries(weight, m, entry, entry + head.size, packed.data() + k * head.size * m);
-        }
-        const int workers = useful_threads(rows * head.size * (input ? 4 + m / 4 : 4), threads);
-        parallel_ranges(int64_t(grouped.tiles.size()), workers, [&](int64_t begin, int64_t end) {
-            work_tiles_of(job, head, grouped, packed.data(), begin, end);
+    const std::vector<int32_t> columns = used_columns(segments, segment_count, starts, states, head_count, rows);
+    const Grouped grouped = group(heads, columns, rows, ROWS<T>);
+    std::vector<T> packed(input ? size_t(entries * m) : 0);
+    for (const Group& used : grouped.groups) {
+        const int64_t d = used.head->size, entry = used.head->entry + used.column * d;
+        if (input) pack_entries(weight, m, entry, entry + d, packed.data() + entry * m);
+    }
+    const Job<T> job{input, weight, bias, packed.data(), m, logits, index, entries, indices, noisy,
+                     T(1.0 / temperature), lambda, input_gradient, weight_gradient, bias_gradient, place.data(),
+                     keys.data()};
+    const int64_t tiles = int64_t(grouped.tiles.size());
+    const int workers = useful_threads(rows * indices * (input ? 4 + m / 4 : 4), threads);
+    const std::vector<int64_t> cuts = input ? whole_groups(grouped, workers) : std::vector<int64_t>();
+    // a sum over time has one order for any number of threads: threads share the columns, else the inputs, not the rows
+    if (!cuts.empty())
+        parallel_ranges(workers, workers, [&](int64_t begin, int64_t end) {
+            soften_tiles_of(job, grouped, true, cuts[begin], cuts[end]);
         });
-        if (input) {
-            // threads share the inputs, not the rows: every sum runs over time in one order
-            const int64_t strips = (m + 15) / 16;
-            parallel_ranges(strips, workers, [&](int64_t begin, int64_t end) {
-                sum_outer_of(job, head, grouped, weight_gradient, begin * 16, std::min(end * 16, m));
-            });
+    else
+        parallel_ranges(tiles, workers, [&](int64_t begin, int64_t end) {
+            soften_tiles_of(job, grouped, false, begin, end);
+        });
+    if (input && cuts.empty())
+        parallel_ranges((m + 15) / 16, workers, [&](int64_t begin, int64_t end) {
+            sum_outer_of(job, grouped, begin * 16, std::min(end * 16, m));
+        });
+    if (input && input_gradient)
+        parallel_ranges((rows + BLOCK - 1) / BLOCK, workers, [&](int64_t begin, int64_t end) {
+            pull_back_of(job, grouped, begin, end);
+        });
+    for (int64_t n = 0; n < (input ? 0 : rows); ++n)  // with an index, logits' gradients are summed per distinct row
+        for (int64_t h = 0; h < head_count; ++h) {
+            const int64_t d = heads[h].size;
+            const T* g = lambda + n * indices + heads[h].index;
+            T* out = bias_gradient + index[place[n]] * entries + heads[h].entry + columns[h * rows + n] * d;
+            for (int64_t j = 0; j < d; ++j) out[j] += g[j];
         }
-        for (int64_t n = 0; n < rows; ++n) {
-            const T* g = lambda + n * job.indices + head.index;
-            // with an index the gradient of the logits is summed per distinct row, else the bias alone
-            T* out = bias_gradient + (input ? 0 : index[place[n]] * job.entries) + head.entry + column[n] * head.size;
-            for (int64_t j = 0; j < head.size; ++j) out[j] += g[j];
-        }
-    }
 }
 
 }  // namespace

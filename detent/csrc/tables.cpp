@@ -13,6 +13,7 @@ using namespace detent;
 namespace {
 
 constexpr int BLOCKS = 16;  // blocks of rows that share one pass over the weights
+constexpr bool LITTLE_ENDIAN_CELLS = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
 
 template <class T>
 struct Source {
@@ -45,39 +46,60 @@ struct Block {
     Keys<T> keys;
 };
 
+// Whether a lane of `entries` logits holds a NaN or an infinity.
+template <class T>
+bool is_odd(const T* logits, int64_t entries, int lane) {
+    for (int64_t e = 0; e < entries; ++e)
+        if (!std::isfinite(logits[e * ROWS<T> + lane])) return true;
+    return false;
+}
+
 template <class T, class Cell>
 DETENT_INLINE void arg_max(const Job<T>& job, const Panel& panel, const Block<T>& block, const T* logits,
                            int64_t first) {
     typedef typename Lane<T>::Vector Vector;
     typedef typename Lane<T>::Index Index;
+    typedef typename std::remove_reference<decltype(Index{}[0])>::type Integer;
     constexpr int W = Lane<T>::width;
+    constexpr int CELLS = sizeof(Integer) / sizeof(Cell);  // columns whose cells one integer of a lane holds
     const int64_t d = panel.head->size;
-    Cell* tables = static_cast<Cell*>(job.tables);
-    Index odd[PAIR] = {};
-    for (int64_t column = 0; column < panel.columns; ++column) {
-        Vector best[PAIR];
-        Index where[PAIR] = {};
-        for (int v = 0; v < PAIR; ++v) best[v] = spread<T>(-std::numeric_limits<T>::infinity());
-        for (int64_t j = 0; j < d; ++j) {
-            const int64_t entry = column * d + j;
-            Vector noise[PAIR] = {};
-            if (job.noisy) gumbel_rows(block.keys, uint32_t(panel.begin + entry), noise);
-            for (int v = 0; v < PAIR; ++v) {
-                const Vector theta = load(logits + entry * ROWS<T> + v * W);
-                const Vector zero = theta - theta;
-                odd[v] |= (Index)(zero != zero);  // true of NaN and infinity alone
-                const Vector score = job.noisy ? theta * job.scale + noise[v] : theta;
-                const Index better = (Index)(score > best[v]);  // strictly: the lowest index wins a tie
-                best[v] = (Vector)((better & (Index)score) | (~better & (Index)best[v]));
-                where[v] = (better & (typename std::remove_reference<decltype(where[v][0])>::type)(j)) | (~better & where[v]);
+    Cell* tables = static_cast<Cell*>(job.tables) + first * job.indices + panel.head->index + panel.column;
+    Vector total[PAIR] = {};
+    for (int64_t column = 0; column < panel.columns; column += CELLS) {
+        const int cells = int(std::min<int64_t>(CELLS, panel.columns - column));
+        Index row[PAIR] = {};
+        for (int cell = 0; cell < cells; ++cell) {
+            Vector best[PAIR];
+            Index where[PAIR] = {};
+            for (int v = 0; v < PAIR; ++v) best[v] = spread<T>(-std::numeric_limits<T>::infinity());
+            for (int64_t j = 0; j < d; ++j) {
+                const int64_t entry = (column + cell) * d + j;
+                Vector noise[PAIR] = {};
+                if (job.noisy) gumbel_rows(block.keys, uint32_t(panel.begin + entry), noise);
+                for (int v = 0; v < PAIR; ++v) {
+                    const Vector theta = load(logits + entry * ROWS<T> + v * W);
+                    total[v] = total[v] + theta;
+                    const Vector score = job.noisy ? theta * job.scale + noise[v] : theta;
+                    const Index better = (Index)(score > best[v]);  // strictly: the lowest index wins a tie
+                    best[v] = (Vector)((better & (Index)score) | (~better & (Index)best[v]));
+                    where[v] = (better & Integer(j)) | (~better & where[v]);
+                }
             }
+            for (int v = 0; v < PAIR; ++v) row[v] |= where[v] << Integer(8 * sizeof(Cell) * cell);
         }
-        for (int lane = 0; lane < block.rows; ++lane)
-            tables[(first + lane) * job.indices + panel.head->index + panel.column + column] =
-                Cell(where[lane / W][lane % W]);
+        Integer lanes[ROWS<T>];
+        for (int v = 0; v < PAIR; ++v) std::memcpy(lanes + v * W, &row[v], sizeof row[v]);
+        if (LITTLE_ENDIAN_CELLS && cells == CELLS)
+            for (int lane = 0; lane < block.rows; ++lane)
+                std::memcpy(tables + lane * job.indices + column, lanes + lane, sizeof(Integer));
+        else
+            for (int lane = 0; lane < block.rows; ++lane)
+                for (int cell = 0; cell < cells; ++cell)
+                    tables[lane * job.indices + column + cell] = Cell(lanes[lane] >> (8 * sizeof(Cell) * cell));
     }
+    // a sum is NaN or infinite if a term is; large finite terms can do it too, so these lanes are looked at closely
     for (int lane = 0; lane < block.rows; ++lane)
-        if (odd[lane / W][lane % W]) {
+        if (!std::isfinite(total[lane / W][lane % W]) && is_odd(logits, panel.columns * d, lane)) {
             int64_t known = job.bad->load();
             while (block.place[lane] < known && !job.bad->compare_exchange_weak(known, block.place[lane])) {}
         }
@@ -177,8 +199,11 @@ DETENT_INLINE void write_logits(const T* input, const int64_t* place, const T* p
         }
         put_rows(block_rows, m, columns.data());
         product(columns.data(), packed, m, bias, entries, block.data());
-        for (int64_t lane = 0; lane < std::min<int64_t>(ROWS<T>, rows - first); ++lane)
-            for (int64_t e = 0; e < entries; ++e) logits[(first + lane) * entries + e] = block[e * ROWS<T> + lane];
+        if (first + ROWS<T> <= rows)
+            take_rows(block.data(), entries, entries, logits + first * entries);
+        else
+            for (int64_t lane = 0; lane < rows - first; ++lane)
+                for (int64_t e = 0; e < entries; ++e) logits[(first + lane) * entries + e] = block[e * ROWS<T> + lane];
     }
 }
 

@@ -1,0 +1,141 @@
+"""The default heads of an NFSM layer, sixteen of twelve indices, against `torch.nn.GRU` and `LSTM` of the same width.
+
+One training step: forward, and the gradient of the mean squared output with respect to parameters and input; float32,
+one thread. "NFSM" takes the arg max (`noise=False`), "NFSM, sampled" adds Gumbel noise. Each shape has two cases: CPU
+time of the process, by which the targets go because other processes do not count in it, and wall time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.harness import Report, Unequal
+from detent import native
+from detent.nn import NFSM
+
+SEED = 7
+CLOSE = 1e-9
+"""Largest difference of gradients in float64 from the reference, relative to the largest entry."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    batch: int
+    length: int
+    width: int
+    rounds: int
+    targets: tuple[tuple[str, float], ...] = ()
+    """(layer, how many times as fast the NFSM should be)."""
+
+    def __str__(self) -> str:
+        return f"B={self.batch}, L={self.length}, width {self.width}"
+
+
+SHAPES = (
+    Shape(64, 32, 64, rounds=31, targets=(("LSTM", 1.0),)),
+    Shape(32, 256, 128, rounds=9),
+    Shape(8, 4096, 128, rounds=5, targets=(("LSTM", 3.0), ("GRU", 6.0))),
+)
+
+
+def run(quick: bool) -> Report:
+    report = Report(title="Wide layers: sixteen heads of twelve against GRU and LSTM")
+    agree(report)
+    with one_thread():
+        for shape in SHAPES:
+            measure(report, shape, rounds=max(2, shape.rounds // 4) if quick else shape.rounds)
+    return report
+
+
+def layers(width: int) -> dict[str, nn.Module]:
+    """The layers by name, the baseline first."""
+    torch.manual_seed(SEED)
+    return {
+        "LSTM": nn.LSTM(width, width, batch_first=True),
+        "GRU": nn.GRU(width, width, batch_first=True),
+        "NFSM": NFSM(width, noise=False),
+        "NFSM, sampled": NFSM(width, noise=True),
+    }
+
+
+def training_step(layer: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Forward and backward; returns the output and the last state."""
+    layer.zero_grad(set_to_none=True)
+    x.grad = None
+    y, state = layer(x, seed=SEED) if isinstance(layer, NFSM) else layer(x)
+    y.backward(y.detach() * (2 / y.numel()))
+    return y.detach(), state
+
+
+def agree(report: Report, *, batch: int = 3, length: int = 40, width: int = 64) -> None:
+    """Compare the fastest backend with the reference: outputs and last states to the bit if it is compiled, gradients
+    in float64 to rounding; raises Unequal."""
+    x = inputs(batch, length, width)
+    for noise in (False, True):
+        torch.manual_seed(SEED)
+        fast = NFSM(width, noise=noise)
+        slow = NFSM(width, noise=noise, backend="reference")
+        slow.load_state_dict(fast.state_dict())
+        name = f"NFSM with noise={noise}"
+        if fast.backend == "cpu":
+            if not all(map(torch.equal, training_step(fast, x), training_step(slow, x))):
+                raise Unequal(f"{name}: outputs or states differ from the reference's; nothing was timed.")
+            report.checks.append(f"{name}: compiled and reference backends, outputs and last states to the bit")
+        computed, wanted = (gradients(layer.double(), x.detach().double()) for layer in (fast, slow))
+        for part, right in wanted.items():
+            if not float((computed[part] - right).abs().max()) <= CLOSE * float(right.abs().max()):
+                raise Unequal(f"{name}: the gradient of {part} differs from the reference's; nothing was timed.")
+        report.checks.append(f"{name}: gradients in float64, to {CLOSE:g} of their largest entry")
+
+
+def gradients(layer: NFSM, x: Tensor) -> dict[str, Tensor]:
+    """The gradients of a training step, by name."""
+    training_step(layer, x.requires_grad_())
+    named = [("the input", x), *layer.named_parameters()]
+    return {name: part.grad for name, part in named if part.grad is not None}
+
+
+def measure(report: Report, shape: Shape, *, rounds: int) -> None:
+    """Time every layer once per round, in CPU and in wall time."""
+    x, steps = inputs(shape.batch, shape.length, shape.width), layers(shape.width)
+    for layer in steps.values():
+        training_step(layer, x)
+    spent = [{name: seconds(lambda part=layer: training_step(part, x)) for name, layer in steps.items()}  # type: ignore[misc]
+             for _ in range(rounds)]  # fmt: skip
+    items = dict.fromkeys(steps, shape.batch * shape.length)
+    for which, clock in enumerate(("CPU", "wall")):
+        times = {name: [row[name][which] for row in spent] for name in steps}
+        report.record(f"{shape}, {clock}", times, items, unit="steps")
+    for over, at_least in shape.targets:
+        report.target(f"{shape}, CPU", "NFSM", at_least=at_least, over=over)
+
+
+def seconds(call: Callable[[], object]) -> Sequence[float]:
+    """Duration of one call: (CPU time of the process, wall time)."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    call()
+    return time.process_time() - cpu, time.perf_counter() - wall
+
+
+def inputs(batch: int, length: int, width: int) -> Tensor:
+    generator = torch.Generator().manual_seed(SEED)
+    return torch.randn(batch, length, width, generator=generator).requires_grad_()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """PyTorch and the kernels use one thread."""
+    before = torch.get_num_threads(), native.threads()
+    torch.set_num_threads(1)
+    native.set_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        native.set_threads(before[1])

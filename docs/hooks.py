@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PACKAGES = (
     "nn", "ops", "automata", "learning", "tasks", "train", "extract", "certify", "runtime", "evaluate", "report",
-    "formats", "errors", "records",
+    "number_formats", "errors", "records",
 )  # fmt: skip
 INCLUDED = (
     "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md", "detent/certify/FORMAT.md", "detent/runtime/FORMAT.md",

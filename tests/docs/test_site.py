@@ -22,7 +22,7 @@ from tests.report.test_page_in_browser import PICTURES, unreadable
 PACKAGES = sorted(
     path.parent.name for path in (ROOT / "detent").glob("*/__init__.py") if path.parent.name not in ("cli", "csrc")
 )
-MODULES = [*PACKAGES, "errors", "formats", "records"]
+MODULES = [*PACKAGES, "errors", "number_formats", "records"]
 """What has an API page."""
 
 

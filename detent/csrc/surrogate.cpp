@@ -4,6 +4,10 @@
 //     g = p * (lambda - <p, lambda>) / temperature
 // From g: the gradient of the row, sum_j g[j] w[k, j], and of the weights of column k, g x^T. Rows are grouped by
 // the column they used, so both are products with d x m weights. No d x d gradient exists anywhere.
+//
+// Blocks of rows come first, heads within them, so that inputs stay in the cache for all heads: lambda becomes g and
+// is summed into the gradients of weight and bias, then the block's input gradients are summed head by head. Every
+// sum over time runs in the order of time, for any block and any number of threads.
 #include "logits.hpp"
 #include "gumbel.hpp"
 #include "segments.hpp"
@@ -12,8 +16,10 @@ using namespace detent;
 
 namespace {
 
-constexpr int64_t BLOCK = 512;  // rows whose input gradients stay in the second cache while all heads add to them
-constexpr int SIDE = 6;         // sums of PAIR vectors that run side by side: twelve registers
+constexpr int64_t BLOCK_NUMBERS = 1 << 16;  // inputs of a block of rows: they stay in the second cache for all heads
+constexpr int64_t BLOCK_ROWS = 64;          // rows of a block for each index of the largest head: tiles are full
+constexpr int64_t STRIP = 4;                 // tiles of a group that are summed into the gradients at once
+constexpr int SIDE = 6;                     // sums of PAIR vectors that run side by side: twelve registers
 
 template <class T>
 struct Job {
@@ -48,8 +54,10 @@ struct Grouped {
     std::vector<Tile> tiles;
 };
 
-// `columns`: heads x rows, the column that each local row used.
-Grouped group(const std::vector<Head>& heads, const std::vector<int32_t>& columns, int64_t rows, int64_t tile_rows) {
+// Local rows [from, to); `columns`: heads x rows, the column that each of them used.
+Grouped group(const std::vector<Head>& heads, const std::vector<int32_t>& columns, int64_t from, int64_t to,
+              int64_t tile_rows) {
+    const int64_t rows = to - from;
     Grouped grouped;
     grouped.order.resize(columns.size());
     std::vector<int64_t> next;
@@ -62,7 +70,7 @@ Grouped group(const std::vector<Head>& heads, const std::vector<int32_t>& column
             next[k + 1] += next[k];
             if (next[k + 1] > next[k]) grouped.groups.push_back({&heads[h], k, next[k], next[k + 1]});
         }
-        for (int64_t n = 0; n < rows; ++n) grouped.order[next[column[n]]++] = n;
+        for (int64_t n = 0; n < rows; ++n) grouped.order[next[column[n]]++] = from + n;
     }
     for (size_t g = 0; g < grouped.groups.size(); ++g)
         for (int64_t first = grouped.groups[g].begin; first < grouped.groups[g].end; first += tile_rows)
@@ -191,8 +199,9 @@ DETENT_INLINE void soften_tiles(const Job<T>& job, const Grouped& grouped, bool 
     for (int64_t number = begin; number < end; ++number)
         most = std::max(most, grouped.groups[grouped.tiles[number].group].head->size);
     const int64_t stride = (job.m + WIDE - 1) / WIDE * WIDE;
-    std::vector<T> x(job.input ? size_t(R * stride) : 0), columns(job.input ? size_t(job.m * R) : 0);
-    std::vector<T> logits(size_t(most * R)), lambda(size_t(most * R)), g(size_t(most * R));
+    std::vector<T> strip_x(job.input ? size_t(STRIP * R * stride) : 0), columns(job.input ? size_t(job.m * R) : 0);
+    std::vector<T> logits(size_t(most * R)), lambda(size_t(most * R)), strip_g(size_t(STRIP * most * R));
+    int64_t held = 0;  // rows of the group that were not summed yet
     for (int64_t number = begin; number < end; ++number) {
         const Tile& tile = grouped.tiles[number];
         const Group& group = grouped.groups[tile.group];
@@ -208,6 +217,7 @@ DETENT_INLINE void soften_tiles(const Job<T>& job, const Grouped& grouped, bool 
                 fetch(job.lambda + local * job.indices + index, job.lambda + local * job.indices + index + d);
             }
         }
+        T *x = strip_x.data() + held * stride, *g = strip_g.data() + held * d;
         Keys<T> keys;
         const T *rows[R], *lambda_rows[R];
         for (int lane = 0; lane < R; ++lane) {
@@ -216,25 +226,29 @@ DETENT_INLINE void soften_tiles(const Job<T>& job, const Grouped& grouped, bool 
             const int64_t local = order[n];
             if (job.noisy) keys.set(lane, job.keys[local]);
             lambda_rows[lane] = job.lambda + local * job.indices + head.index;
-            rows[lane] = job.input ? x.data() + n * stride
+            rows[lane] = job.input ? x + n * stride
                                    : job.logits + job.index[job.place[local]] * job.entries + entry;
         }
         put_rows(lambda_rows, d, lambda.data());
         if (job.input) {
-            copy_inputs(job, order, tile.rows, 0, job.m, stride, x.data());
+            copy_inputs(job, order, tile.rows, 0, job.m, stride, x);
             put_rows(rows, job.m, columns.data());
             product(columns.data(), job.packed + entry * job.m, job.m, job.bias + entry, d, logits.data());
         } else {
             put_rows(rows, d, logits.data());
         }
         soften(job, head, group.column, keys, lambda.data(), logits.data());
-        take_rows(logits.data(), d, d, g.data());
+        take_rows(logits.data(), d, d, g);
         for (int64_t n = 0; n < tile.rows; ++n)
-            copy_row(g.data() + n * d, d, job.lambda + order[n] * job.indices + head.index);
-        if (summing) {
-            outer(x.data(), stride, g.data(), d, tile.rows, d, job.weight_gradient + entry * job.m, job.m, job.m);
-            for (int64_t n = 0; n < tile.rows; ++n)
-                for (int64_t j = 0; j < d; ++j) job.bias_gradient[entry + j] += g[size_t(n * d + j)];
+            copy_row(g + n * d, d, job.lambda + order[n] * job.indices + head.index);
+        held += summing ? tile.rows : 0;
+        const bool last = number + 1 == end || grouped.tiles[number + 1].group != tile.group;
+        if (held && (last || held == STRIP * R)) {
+            x = strip_x.data(), g = strip_g.data();
+            outer(x, stride, g, d, held, d, job.weight_gradient + entry * job.m, job.m, job.m);
+            for (int64_t n = 0; n < held; ++n)
+                for (int64_t j = 0; j < d; ++j) job.bias_gradient[entry + j] += g[n * d + j];
+            held = 0;
         }
     }
 }
@@ -285,34 +299,33 @@ DETENT_INLINE void pull_back_rows(const T* weight, int64_t m, int64_t d, const T
         }
 }
 
-// input_gradient[row] += sum_j g[j] w[k, j], head by head, for the blocks [begin, end) of local rows.
+// input_gradient[row] += sum_j g[j] w[k, j], head by head, for local rows [begin, end).
 template <class T>
 DETENT_INLINE void pull_back(const Job<T>& job, const Grouped& grouped, int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block)
-        for (const Group& group : grouped.groups) {
-            const int64_t d = group.head->size;
-            const T* weight = job.weight + (group.head->entry + group.column * d) * job.m;
-            const int64_t* last = grouped.order.data() + group.end;
-            const int64_t* row = std::lower_bound(grouped.order.data() + group.begin, last, block * BLOCK);
-            last = std::lower_bound(row, last, (block + 1) * BLOCK);
-            while (row < last) {
-                const int many = int(std::min<int64_t>(SIDE, last - row));
-                const T* g[SIDE];
-                T* out[SIDE];
-                for (int c = 0; c < many; ++c, ++row) {
-                    g[c] = job.lambda + *row * job.indices + group.head->index;
-                    out[c] = job.input_gradient + job.place[*row] * job.m;
-                }
-                switch (many) {
-                    case 1: pull_back_rows<T, 1>(weight, job.m, d, g, out); break;
-                    case 2: pull_back_rows<T, 2>(weight, job.m, d, g, out); break;
-                    case 3: pull_back_rows<T, 3>(weight, job.m, d, g, out); break;
-                    case 4: pull_back_rows<T, 4>(weight, job.m, d, g, out); break;
-                    case 5: pull_back_rows<T, 5>(weight, job.m, d, g, out); break;
-                    default: pull_back_rows<T, SIDE>(weight, job.m, d, g, out);
-                }
+    for (const Group& group : grouped.groups) {
+        const int64_t d = group.head->size;
+        const T* weight = job.weight + (group.head->entry + group.column * d) * job.m;
+        const int64_t* last = grouped.order.data() + group.end;
+        const int64_t* row = std::lower_bound(grouped.order.data() + group.begin, last, begin);
+        last = std::lower_bound(row, last, end);
+        while (row < last) {
+            const int many = int(std::min<int64_t>(SIDE, last - row));
+            const T* g[SIDE];
+            T* out[SIDE];
+            for (int c = 0; c < many; ++c, ++row) {
+                g[c] = job.lambda + *row * job.indices + group.head->index;
+                out[c] = job.input_gradient + job.place[*row] * job.m;
+            }
+            switch (many) {
+                case 1: pull_back_rows<T, 1>(weight, job.m, d, g, out); break;
+                case 2: pull_back_rows<T, 2>(weight, job.m, d, g, out); break;
+                case 3: pull_back_rows<T, 3>(weight, job.m, d, g, out); break;
+                case 4: pull_back_rows<T, 4>(weight, job.m, d, g, out); break;
+                case 5: pull_back_rows<T, 5>(weight, job.m, d, g, out); break;
+                default: pull_back_rows<T, SIDE>(weight, job.m, d, g, out);
             }
         }
+    }
 }
 
 #define DETENT_SURROGATE_CLONES(T)                                                                                   \
@@ -342,16 +355,23 @@ std::vector<int64_t> whole_groups(const Grouped& grouped, int64_t workers) {
     return cuts;
 }
 
+// The column that each of the local rows [from, to) used: heads x rows.
 template <class Cell>
 std::vector<int32_t> used_columns(const Segment* segments, int64_t segment_count, const int64_t* starts,
-                                  const Cell* states, int64_t heads, int64_t rows) {
-    std::vector<int32_t> columns(static_cast<size_t>(heads * rows));
-    for (int64_t g = 0; g < segment_count; ++g)
-        for (int64_t t = 0; t < segments[g].length; ++t) {
+                                  const Cell* states, int64_t heads, int64_t from, int64_t to) {
+    std::vector<int32_t> columns(static_cast<size_t>(heads * (to - from)));
+    auto later = [](int64_t value, const Segment& segment) { return value < segment.local; };
+    const Segment* first = std::upper_bound(segments, segments + segment_count, from, later) - 1;
+    for (int64_t g = std::max<int64_t>(0, first - segments); g < segment_count && segments[g].local < to; ++g) {
+        const int64_t begin = std::max<int64_t>(0, from - segments[g].local);
+        const int64_t end = std::min(segments[g].length, to - segments[g].local);
+        for (int64_t t = begin; t < end; ++t) {
             const Cell* before = states + (segments[g].row + t - 1) * heads;
-            int32_t* column = columns.data() + segments[g].local + t;
-            for (int64_t h = 0; h < heads; ++h) column[h * rows] = int32_t(t ? int64_t(before[h]) : starts[g * heads + h]);
+            int32_t* column = columns.data() + segments[g].local + t - from;
+            for (int64_t h = 0; h < heads; ++h)
+                column[h * (to - from)] = int32_t(t ? int64_t(before[h]) : starts[g * heads + h]);
         }
+    }
     return columns;
 }
 
@@ -371,43 +391,50 @@ void surrogate(const T* input, const T* weight, const T* bias, int64_t m, const 
         place[n] = cursor.row();
         if (noisy) keys[n] = step_key(seed, cursor.sequence(), cursor.time());
     }
-    const std::vector<int32_t> columns = used_columns(segments, segment_count, starts, states, head_count, rows);
-    const Grouped grouped = group(heads, columns, rows, ROWS<T>);
     std::vector<T> packed(input ? size_t(entries * m) : 0);
-    for (const Group& used : grouped.groups) {
-        const int64_t d = used.head->size, entry = used.head->entry + used.column * d;
-        if (input) pack_entries(weight, m, entry, entry + d, packed.data() + entry * m);
+    int64_t most = 0;
+    for (const Head& head : heads) {
+        most = std::max(most, head.size);
+        for (int64_t entry = head.entry; input && entry < head.entry + head.size * head.size; entry += head.size)
+            pack_entries(weight, m, entry, entry + head.size, packed.data() + entry * m);
     }
     const Job<T> job{input, weight, bias, packed.data(), m, logits, index, entries, indices, noisy,
                      T(1.0 / temperature), lambda, input_gradient, weight_gradient, bias_gradient, place.data(),
                      keys.data()};
-    const int64_t tiles = int64_t(grouped.tiles.size());
-    const int workers = useful_threads(rows * indices * (input ? 4 + m / 4 : 4), threads);
-    const std::vector<int64_t> cuts = input ? whole_groups(grouped, workers) : std::vector<int64_t>();
-    // a sum over time has one order for any number of threads: threads share the columns, else the inputs, not the rows
-    if (!cuts.empty())
-        parallel_ranges(workers, workers, [&](int64_t begin, int64_t end) {
-            soften_tiles_of(job, grouped, true, cuts[begin], cuts[end]);
-        });
-    else
-        parallel_ranges(tiles, workers, [&](int64_t begin, int64_t end) {
-            soften_tiles_of(job, grouped, false, begin, end);
-        });
-    if (input && cuts.empty())
-        parallel_ranges((m + 15) / 16, workers, [&](int64_t begin, int64_t end) {
-            sum_outer_of(job, grouped, begin * 16, std::min(end * 16, m));
-        });
-    if (input && input_gradient)
-        parallel_ranges((rows + BLOCK - 1) / BLOCK, workers, [&](int64_t begin, int64_t end) {
-            pull_back_of(job, grouped, begin, end);
-        });
-    for (int64_t n = 0; n < (input ? 0 : rows); ++n)  // with an index, logits' gradients are summed per distinct row
-        for (int64_t h = 0; h < head_count; ++h) {
-            const int64_t d = heads[h].size;
-            const T* g = lambda + n * indices + heads[h].index;
-            T* out = bias_gradient + index[place[n]] * entries + heads[h].entry + columns[h * rows + n] * d;
-            for (int64_t j = 0; j < d; ++j) out[j] += g[j];
-        }
+    const int64_t block = std::max(BLOCK_ROWS * most, BLOCK_NUMBERS / std::max<int64_t>(1, m));
+    for (int64_t from = 0; from < rows; from += block) {
+        const int64_t to = std::min(from + block, rows);
+        const std::vector<int32_t> columns =
+            used_columns(segments, segment_count, starts, states, head_count, from, to);
+        const Grouped grouped = group(heads, columns, from, to, ROWS<T>);
+        const int workers = useful_threads((to - from) * indices * (input ? 4 + m / 4 : 4), threads);
+        const std::vector<int64_t> cuts = input ? whole_groups(grouped, workers) : std::vector<int64_t>();
+        // a sum over time has one order for any number of threads: they share the columns, else the inputs, not rows
+        if (!cuts.empty())
+            parallel_ranges(workers, workers, [&](int64_t begin, int64_t end) {
+                soften_tiles_of(job, grouped, true, cuts[begin], cuts[end]);
+            });
+        else
+            parallel_ranges(int64_t(grouped.tiles.size()), workers, [&](int64_t begin, int64_t end) {
+                soften_tiles_of(job, grouped, false, begin, end);
+            });
+        if (input && cuts.empty())
+            parallel_ranges((m + 15) / 16, workers, [&](int64_t begin, int64_t end) {
+                sum_outer_of(job, grouped, begin * 16, std::min(end * 16, m));
+            });
+        if (input && input_gradient)
+            parallel_ranges(to - from, workers, [&](int64_t begin, int64_t end) {
+                pull_back_of(job, grouped, from + begin, from + end);
+            });
+        for (int64_t n = from; n < (input ? from : to); ++n)  // with an index, summed per distinct row
+            for (int64_t h = 0; h < head_count; ++h) {
+                const int64_t d = heads[h].size;
+                const T* g = lambda + n * indices + heads[h].index;
+                T* out = bias_gradient + index[place[n]] * entries + heads[h].entry +
+                         columns[h * (to - from) + n - from] * d;
+                for (int64_t j = 0; j < d; ++j) out[j] += g[j];
+            }
+    }
 }
 
 }  // namespace

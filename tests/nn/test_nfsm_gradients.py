@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from detent import native
 from detent.nn import NFSM
 from detent.ops.tables import one_hot
 from tests.conftest import backends_under_test
@@ -192,3 +193,22 @@ def test_single_precision_agrees_too(generator):
     assert torch.equal(found["cpu"][1], found["reference"][1])
     for one, other in zip(found["cpu"][2:], found["reference"][2:], strict=True):
         assert float((one - other).abs().max() / other.abs().max()) < SINGLE
+
+
+@pytest.mark.skipif(not native.available(), reason="no compiled kernels here")
+@pytest.mark.parametrize("heads", [(12,) * 16, (2,), (20, 1, 3)])
+def test_gradients_of_several_blocks_of_rows_agree_for_any_number_of_threads(generator, heads):
+    x = torch.randn(3, 450, 70, dtype=torch.float64, generator=generator)
+    found, before = [], native.threads()
+    try:
+        for backend, threads in (("tree", 1), ("cpu", 1), ("cpu", 2), ("cpu", 7)):
+            native.set_threads(threads)
+            rows = x.clone().requires_grad_()
+            layer = NFSM(70, heads, backend=backend, generator=torch.Generator().manual_seed(3)).double()
+            layer(rows, seed=1)[0].square().mean().backward()
+            found.append([rows.grad, *(parameter.grad for parameter in layer.parameters())])
+    finally:
+        native.set_threads(before)
+    for parts in zip(*found, strict=True):
+        assert all(torch.equal(parts[1], part) for part in parts[2:])
+        torch.testing.assert_close(parts[1], parts[0], **TOLERANCE)

@@ -268,7 +268,8 @@ DETENT_INLINE void sum_outer(const Job<T>& job, const Grouped& grouped, int64_t 
         copy_inputs(job, order, tile.rows, from, to, stride, x.data());
         for (int64_t n = 0; n < tile.rows; ++n)
             copy_row(job.lambda + order[n] * job.indices + group.head->index, d, g.data() + n * d);
-        outer(x.data(), stride, g.data(), d, tile.rows, d, job.weight_gradient + entry * job.m + from, job.m, to - from);
+        outer(x.data(), stride, g.data(), d, tile.rows, d, job.weight_gradient + entry * job.m + from, job.m,
+              to - from);
         for (int64_t n = 0; n < (from ? 0 : tile.rows); ++n)
             for (int64_t j = 0; j < d; ++j) job.bias_gradient[entry + j] += g[size_t(n * d + j)];
     }

@@ -108,10 +108,11 @@ def _baseline_config(cell: str) -> TrainConfig:
     """One layer, as small as learns the task in seconds."""
     from detent.train import EndToEndConfig, TrainConfig
 
+    size, lr = (64, 1e-2) if cell == "gru" else (32, 3e-3)
     return TrainConfig(
-        task="S3", cell=cell, recipe="demo", layers=1, width=32, channels=32, states=16, dropout=0.0,
+        task="S3", cell=cell, recipe="demo", layers=1, width=size, channels=size, states=16, dropout=0.0,
         end_to_end=EndToEndConfig(
-            batch=64, length=16, lr=3e-3, final_lr=3e-4, steps=400, check_every=25, check_words=256,
+            batch=64, length=16, lr=lr, final_lr=lr / 10, steps=400, check_every=25, check_words=256,
             stop_accuracy=0.99, stop_checks=2,
         ),
     )  # fmt: skip

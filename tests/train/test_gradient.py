@@ -105,7 +105,9 @@ class Died(Exception):
     pass
 
 
-@pytest.mark.parametrize("row", [1, 2, 4, 5, 6])
+@pytest.mark.parametrize(
+    "row", [1, 4, pytest.param(2, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow)]
+)
 def test_gradient_resumes_to_the_same_weights(row: int, tmp_path) -> None:
     seen: list[dict] = []
 
@@ -219,6 +221,7 @@ def test_shortest_wrong_word_names_one_or_says_that_there_is_none() -> None:
     assert sentence == "none of 1024 random words of 32 symbols is wrong"
 
 
+@pytest.mark.slow
 def test_gradient_learns_machines_of_ones_own() -> None:
     machine = Moore.of(flip_flop())
     assert train(machine, recipe="gradient").certified

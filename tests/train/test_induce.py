@@ -27,7 +27,7 @@ MACHINES = {
 @pytest.mark.parametrize("name", MACHINES)
 def test_induce_from_outputs_is_certified(name, tmp_path):
     machine = MACHINES[name]
-    run = train(Task.of(machine, name=name), supervise="outputs", width=64, out=tmp_path / "run")
+    run = train(Task.of(machine, name=name), recipe="induce", supervise="outputs", width=64, out=tmp_path / "run")
     assert run.certified, run.verdict.explain()
     assert run.model.labels == 2
     assert run.certificate().content["target"]["says"] == "outputs"

@@ -158,7 +158,7 @@ def test_train_verb_interrupted_says_how_to_resume(tmp_path, monkeypatch, capsys
     out, err = capsys.readouterr()
     assert (out, err) == (
         "",
-        "detent: stopped after step 10 of the phase 'pretrain'; repeat the command to resume runs/S3-42-gradient.\n",
+        "detent: stopped after step 10 of the phase 'pretrain'; repeat the command to resume runs/S3-42-induce.\n",
     )
     monkeypatch.setattr(recipes, "train", whole)
     assert command(["train", "S3", "--recipe", "induce", "--json"]) == 0

@@ -210,7 +210,7 @@ def wide_heads(labels: int) -> tuple[int, ...]:
     """Heads for so many labels, from trials: each can hold few labels with some to spare, or many share the state."""
     if labels <= 16:
         return (max(12, math.ceil(1.5 * labels)),) * 8
-    return (12,) * (16 if labels <= 64 else 32)
+    return (12,) * (16 if labels <= 200 else 32)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -147,7 +147,7 @@ def test_load_run_brings_the_compressed_network_back(tmp_path) -> None:
         (16, (24,) * 8),
         (17, (12,) * 16),
         (60, (12,) * 16),
-        (120, (12,) * 32),
+        (120, (12,) * 16),
         (7920, (12,) * 32),
     ],
 )

@@ -17,13 +17,14 @@ the label that is read out at every step, and the target machine. The check is m
    permitted symbol. At every pair the label read out is the target's, and so is the answer where one is asked for. By
    induction on the length, the output after every word of any length equals the target's.
 6. Counts: they are those of the tables.
-7. Rounding: a number format is in `proved` exactly when every margin is more than twice the error bound beside it.
+7. Rounding: a number format is known here, no error bound is below what one rounding in it can cost, and the format is
+   in `proved` exactly when every margin is more than twice the error bound beside it.
 
 Trusted: Python, NumPy and this file. Nothing of the program that wrote the certificate is used.
 
-Not established: which weights the file is about. Margins, error bounds and the digest of the weights come from the
-weights, which are not in the file; whoever has them can extract again and compare. The seal is a checksum against
-accidents, not a signature: anyone can compute it.
+Established is that the file is consistent: its machine computes its target. Not established: which weights the file is
+about, and which task the target is. Names, margins, error bounds and the digest of the weights come from elsewhere, and
+anyone can compute the seal. `detent check FILE --weights RUN --against TASK` establishes both.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ KEYS = (
     "layers", "configurations", "readout", "replies", "matching", "counts", "margins", "rounding", "proved", "sha256",
 )  # fmt: skip
 MAX_REACH, MAX_INDICES = 1024, 1 << 31
+SIGNIFICAND_BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+"""Of the formats that bounds may be about; the unit roundoff is 2 to the power of minus that."""
 
 Rows = list[list[int]]
 Numbers = dict[tuple[int, ...], int]
@@ -102,10 +105,10 @@ def check_format(content: Any) -> None:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    keys = [key for key, _ in pairs]
-    if len(set(keys)) < len(keys):
-        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r:.60} occurs twice")
-    return dict(pairs)
+    entries = dict(pairs)
+    if len(entries) < len(pairs):
+        raise ValueError(f"the key {repeated([key for key, _ in pairs])!r:.60} occurs twice")
+    return entries
 
 
 def _no_constant(name: str) -> float:
@@ -150,6 +153,8 @@ def items(value: object, where: str, count: int | None = None) -> list[Any]:
 def string(value: object, where: str) -> str:
     if not isinstance(value, str):
         raise Refused(f"{where} is {shown(value)}; wanted a string.")
+    if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise Refused(f"{where} is {shown(value)}, which has half of a surrogate pair; wanted Unicode text.")
     return value
 
 
@@ -159,8 +164,14 @@ def names(value: object, where: str, *, least: int = 1) -> list[str]:
     if len(found) < least:
         raise Refused(f"{where} is empty.")
     if len(set(found)) < len(found):
-        raise Refused(f"{where} holds {next(name for name in found if found.count(name) > 1)!r:.60} twice.")
+        raise Refused(f"{where} holds {repeated(found)!r:.60} twice.")
     return found
+
+
+def repeated(found: list[str]) -> str:
+    """The first string that occurs again."""
+    seen: set[str] = set()
+    return next(name for name in found if name in seen or seen.add(name))  # type: ignore[func-returns-value]
 
 
 def integer(value: object, where: str, allowed: range) -> int:
@@ -197,7 +208,14 @@ def numbered(found: Rows, where: str) -> Numbers:
 def shown(value: object) -> str:
     if isinstance(value, list):
         return f"a list of {len(value)}"
+    if isinstance(value, int) and value.bit_length() > 1024:  # Python refuses to write integers of many digits
+        return f"an integer of {value.bit_length():,} bits"
     return "an object" if isinstance(value, dict) else f"{value!r:.60}"
+
+
+def printable(text: object) -> str:
+    """Text for a terminal: control and formatting characters are escaped, so that a name cannot act as a command."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
 
 
 # 3. Form: the parts of a certificate, with tables indexed [symbol][state]
@@ -226,6 +244,8 @@ class Parts:
     """Configuration, target state, state of the question."""
     replies: Rows
     """For every row of the matching the answers where one is asked for."""
+    permitted: list[list[tuple[int, int]]]
+    """For every state of the grammar the permitted symbols, and the states that they lead to."""
 
 
 def parts_of(content: dict[str, Any]) -> Parts:
@@ -240,6 +260,7 @@ def parts_of(content: dict[str, Any]) -> Parts:
     answers = [range(len(question["answers"]))]
     reach = integer(content["reach"], "reach", range(1, MAX_REACH))
     layers = _layers(content["layers"], A, reach)
+    _margin_sizes(content["margins"], A, layers)
     allowed = [range(d) for layer in layers for d in layer["heads"]]
     allowed += [range(-1, len(layers[-1]["inputs"]))] * (reach - 1)
     allowed += [range(len(grammar["refused"]))] if content["grammar"] is not None else []
@@ -254,14 +275,15 @@ def parts_of(content: dict[str, Any]) -> Parts:
             raise Refused("replies are given, but there is no question.")
     replies = [[]] * len(matching) if content["question"] is None else items(content["replies"], "replies")
     readout = items(content["readout"], "readout", len(configurations))
+    permitted = _permitted(grammar)
     for i, row in enumerate(readout):
-        permitted = sum(not grammar["refused"][table[configurations[i][-1]]] for table in grammar["tables"])
-        integers(row, f"readout[{i}]", [range(len(labels))] * permitted)
+        integers(row, f"readout[{i}]", [range(len(labels))] * len(permitted[configurations[i][-1]]))
     for i, row in enumerate(items(replies, "replies", len(matching))):
         integers(row, f"replies[{i}]", answers * len(items(row, f"replies[{i}]")))
     return Parts(
         symbols=symbols, target=target, labels=labels, wanted=wanted, grammar=grammar, question=question, reach=reach,
         layers=layers, configurations=configurations, readout=readout, matching=matching, replies=replies,
+        permitted=permitted,
     )  # fmt: skip
 
 
@@ -302,6 +324,14 @@ def _grammar(value: Any, A: int) -> dict[str, Any]:
     return value
 
 
+def _permitted(grammar: dict[str, Any]) -> list[list[tuple[int, int]]]:
+    tables, refused = grammar["tables"], grammar["refused"]
+    return [
+        [(symbol, table[place]) for symbol, table in enumerate(tables) if not refused[table[place]]]
+        for place in range(len(refused))
+    ]
+
+
 def _question(value: Any, A: int, n: int) -> dict[str, Any]:
     if value is None:
         return {"answers": [], "start": 0, "tables": [[0]] * A, "asked": [[-1]] * A, "right": [[0]] * n}
@@ -332,11 +362,23 @@ def _layers(value: Any, A: int, reach: int) -> list[dict[str, Any]]:
             raise Refused(f"{where}.inputs are not the {A} symbols in order.")
         windows = rows(layer["windows"], f"{where}.windows", None, [range(-1, len(inputs))] * reach)
         for head, table in enumerate(items(layer["tables"], f"{where}.tables", len(heads))):
-            rows(table, f"{where}.tables[{head}]", len(windows), [range(-1, heads[head])] * heads[head])
+            d, place = heads[head], f"{where}.tables[{head}]"
+            items(items(table, place, len(windows))[0], f"{place}[0]", d)  # before anything of that size is made
+            rows(table, place, len(windows), [range(-1, d)] * d)
         sizes = [len(inputs), *heads]
     if not value:
         raise Refused("layers is empty.")
     return value
+
+
+def _margin_sizes(value: Any, A: int, layers: list[dict[str, Any]]) -> None:
+    """There is a margin for every symbol and index, so what is computed of them is no larger than the file."""
+    logits = items(fields(value, "margins", "logits", "labels", "answers")["logits"], "margins.logits", len(layers))
+    for depth, (layer, heads) in enumerate(zip(layers, logits, strict=True)):
+        for head, of_head in enumerate(items(heads, f"margins.logits[{depth}]", len(layer["heads"]))):
+            where = f"margins.logits[{depth}][{head}]"
+            for a, row in enumerate(items(of_head, where, A)):
+                items(row, f"{where}[{a}]", layer["heads"][head])
 
 
 # 4. Replay
@@ -376,12 +418,9 @@ class Replay:
 
     def _steps(self, number: int) -> Iterator[Step]:
         parts, configuration = self.parts, self.parts.configurations[number]
-        labels = iter(parts.readout[number])
-        for symbol, table in enumerate(parts.grammar["tables"]):
-            place = table[configuration[-1]]
-            if parts.grammar["refused"][place]:
-                continue
-            row, final = self._step(number, symbol)
+        labels, memories = iter(parts.readout[number]), self._memories(configuration)
+        for symbol, place in parts.permitted[configuration[-1]]:
+            row, final = self._step(number, symbol, memories)
             after = self.configuration_number.get((*row, place))
             if after is None:
                 raise Refused(f"{self._way(number, symbol)} {[*row, place]}, which is not among configurations.")
@@ -394,10 +433,9 @@ class Replay:
             self.read[symbol] = True
             yield symbol, after, final
 
-    def _step(self, number: int, symbol: int) -> tuple[list[int], tuple[int, ...]]:
+    def _step(self, number: int, symbol: int, memories: Rows) -> tuple[list[int], tuple[int, ...]]:
         """(the configuration after the symbol without the grammar's state, what the read-out depends on)."""
-        configuration = self.parts.configurations[number]
-        memory, indices = configuration[-self.parts.reach : -1], iter(configuration)
+        indices = iter(self.parts.configurations[number])
         after, newest = list[int](), 0
         key: tuple[int, ...] = (symbol,)
         for depth, layer in enumerate(self.parts.layers):
@@ -405,7 +443,7 @@ class Replay:
                 raise Refused(f"{self._way(number, symbol)} the input {key}, not among layers[{depth}].inputs.")
             newest = self.input_number[depth][key]
             self.used_inputs[depth].add(newest)
-            key = (*(self._input_below(last, depth) for last in memory), newest)
+            key = (*memories[depth], newest)
             if key not in self.window_number[depth]:
                 raise Refused(f"{self._way(number, symbol)} the window {key}, not among layers[{depth}].windows.")
             window, moved = self.window_number[depth][key], []
@@ -417,13 +455,14 @@ class Replay:
                 moved.append(table[window][k])
             after += moved
             key = (newest, *moved)
-        return [*after, *[*memory, newest][1:]], key
+        return [*after, *[*memories[-1], newest][1:]], key
 
-    def _input_below(self, top: int, depth: int) -> int:
-        """The input of the layer at this depth that belongs to an input of the top layer."""
-        for layer in self.parts.layers[:depth:-1]:
-            top = layer["inputs"][top][0] if top >= 0 else -1
-        return top
+    def _memories(self, configuration: list[int]) -> Rows:
+        """The last inputs of every layer: those of the top layer, and what belongs to them below."""
+        memories = [configuration[-self.parts.reach : -1]]
+        for layer in self.parts.layers[:0:-1]:
+            memories.append([layer["inputs"][last][0] if last >= 0 else -1 for last in memories[-1]])
+        return memories[::-1]
 
     def _way(self, number: int, symbol: int) -> str:
         return f"configurations[{number}] and the symbol {self.parts.symbols[symbol]!r} lead to"
@@ -504,7 +543,7 @@ def check_counts(value: Any, parts: Parts) -> None:
     fields(value, "counts", *counts)
     for key, count in counts.items():
         if type(value[key]) is not int or value[key] != count:
-            raise Refused(f"counts.{key} is {shown(value[key])}; there are {count}.")
+            raise Refused(f"counts.{key} is {shown(value[key])}; there are {shown(count)}.")
 
 
 # 7. Margins against rounding
@@ -523,9 +562,15 @@ def check_rounding(content: dict[str, Any], parts: Parts, replay: Replay, asked:
         raise Refused(f"rounding is {shown(content['rounding'])}; wanted an object.")
     proved = []
     for format, bounds in content["rounding"].items():
+        if format not in SIGNIFICAND_BITS:
+            raise Refused(f"rounding is about {format!r:.60}; known formats are {', '.join(SIGNIFICAND_BITS)}.")
         where = f"rounding.{format}"
         names(fields(bounds, where, "assumes", *exist)["assumes"], f"{where}.assumes", least=0)
         errors = np.array(amounts({key: bounds[key] for key in exist}, where, exist))
+        # of two logits that differ by a margin, one is at least half of it: rounding it once may cost this much
+        least = 2.0 ** -SIGNIFICAND_BITS[format] * 0.5 * margins
+        for error, needed in zip(errors[errors < least], least[errors < least], strict=True):
+            raise Refused(f"{where} has a bound of {error:.3g}; rounding once may cost {needed:.3g}.")
         if (0.5 * margins > errors).all():
             proved.append(format)
     if content["proved"] != proved:
@@ -554,7 +599,7 @@ def amounts(value: Any, where: str, exist: Any) -> list[float]:
 
 @dataclass(frozen=True)
 class Report:
-    """The result of a check. True if the certificate is valid."""
+    """The result of a check. True if the certificate is valid: consistent, as `check.py` alone can tell."""
 
     findings: tuple[str, ...]
     """The reasons to refuse it."""
@@ -591,7 +636,7 @@ def check_machine(content: dict[str, Any]) -> None:
 def summary(content: dict[str, Any]) -> Iterator[str]:
     """What a valid certificate states, line by line."""
     counts, target, layers = content["counts"], content["target"], content["layers"]
-    name = content["name"] or "a model"
+    name = printable(content["name"]) or "a model"
     yield f"{name}: compared with a target of {len(target['states']):,} states; the labels are its {target['says']}"
     yield f"weights: SHA-256 {content['weights']}"
     convolved = f", convolutions over {content['reach']} symbols" if content["reach"] > 1 else ""
@@ -622,19 +667,34 @@ def summary(content: dict[str, Any]) -> Iterator[str]:
         return
     others = [name for name in content["rounding"] if name not in content["proved"]]
     rest = f"; not proved in {', '.join(others)}" if others else ""
-    yield f"rounding: proved to change nothing in {', '.join(content['proved']) or 'no format'}{rest}"
+    if not content["proved"]:
+        yield f"rounding: proved to change nothing in no format{rest}"
+        return
+    count = len({sentence for name in content["proved"] for sentence in content["rounding"][name]["assumes"]})
+    given = f"arithmetic as in its {count} assumptions" if count else "any arithmetic, by its word"
+    proved = f"rounding: proved to change nothing in {', '.join(content['proved'])}"
+    yield f"{proved}, given {given} and margins and bounds as in the file{rest}"
 
 
-def verdict_of(path: object, content: dict[str, Any], report: Report) -> str:
-    """The result for people."""
-    lines = summary(content) if report else report.findings
-    return "\n  ".join([f"{path}: {'valid' if report else 'not valid'}", *lines])
+NOT_ESTABLISHED = (
+    "not established: which weights it is about (detent check --weights), which task its target is (--against)"
+)
+
+
+def verdict_of(path: object, content: dict[str, Any], report: Report, established: Sequence[str] = ()) -> str:
+    """The result for people; `established`: lines about what was found out beyond the consistency of the file."""
+    lines = list(report.findings)
+    if report:
+        lines = [*summary(content), "established: the file is consistent: its machine computes its target"]
+        lines += established or [NOT_ESTABLISHED]
+    return "\n  ".join([f"{printable(path)}: {'valid' if report else 'not valid'}", *map(printable, lines)])
 
 
 def row_of(path: object, content: dict[str, Any], report: Report) -> dict[str, Any]:
     """The result for programs."""
     about = {key: content[key] for key in ("name", "weights", "counts", "proved", "sha256")} if report else {}
-    return {"file": str(path), "valid": bool(report), "findings": list(report.findings)} | about
+    row = {"file": str(path), "valid": bool(report), "findings": list(report.findings)}
+    return row | {"established": ["consistent"] if report else []} | about
 
 
 def main() -> int:
@@ -649,7 +709,7 @@ def main() -> int:
             results.append((path, content, check(content)))
             code = max(code, 0 if results[-1][2] else 1)
         except Unreadable as error:  # noqa: PERF203
-            print(error, file=sys.stderr)
+            print(printable(error), file=sys.stderr)
             code = 2
     if args.json:
         print(json.dumps([row_of(*result) for result in results], indent=2))

@@ -15,6 +15,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from detent._text import printable
 from detent.errors import DetentError, unknown
 
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
@@ -90,7 +91,7 @@ def _with_period(sentence: str) -> str:
 
 
 def _report(sentence: str, code: int) -> int:
-    print(f"detent: {sentence}", file=sys.stderr)
+    print(printable(f"detent: {sentence}"), file=sys.stderr)
     return code
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from detent._text import printable
 from detent.records import Row
 
 Item = TypeVar("Item")
@@ -28,13 +29,26 @@ MEASURES = {
 
 def show(*parts: Any) -> None:
     """Print on standard output; in a pipe without trailing blanks."""
-    out = console()
+    out, safe = console(), [_Escaped(part) for part in parts]
     if out.is_terminal:
-        out.print(*parts)
+        out.print(*safe)
         return
     with out.capture() as captured:
-        out.print(*parts)
+        out.print(*safe)
     print(*(line.rstrip() for line in captured.get().splitlines()), sep="\n")
+
+
+class _Escaped:
+    """What rich shows of something, with control characters in its text escaped; styles stay."""
+
+    def __init__(self, part: Any) -> None:
+        self.part = part
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        from rich.segment import Segment
+
+        for segment in console.render(self.part, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
 
 def console(*, stderr: bool = False) -> Any:
@@ -46,7 +60,14 @@ def console(*, stderr: bool = False) -> Any:
 
 
 def print_json(value: object) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print JSON: letters as they are, characters that could act on a terminal escaped, as JSON allows."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
+
+
+def print_text(*lines: object) -> None:
+    """Print lines of text; control characters in them are escaped."""
+    print(printable("\n".join(map(str, lines))))
 
 
 def with_progress(items: Sequence[Item], *, name: Callable[[Item], str]) -> Iterator[Item]:

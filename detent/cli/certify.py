@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from detent.cli._output import AsJson, print_json
+from detent.cli._output import AsJson, print_json, print_text
 from detent.errors import InvalidConfig
 from detent.records import Row
 
@@ -55,9 +55,9 @@ def certify(
         written = None if certificate is None or output is None else str(output)
         print_json({"subject": str(subject), **_row(verdict, certificate), "file": written})
     else:
-        print(verdict.explain() if certificate is None else certificate.summary())
+        print_text(verdict.explain() if certificate is None else certificate.summary())
         if certificate is not None and output is not None:
-            print(f"certificate written to {output}")
+            print_text(f"certificate written to {output}")
     raise typer.Exit(0 if verdict else 1)
 
 

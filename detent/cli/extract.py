@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from detent.cli._output import AsJson, print_json
+from detent.cli._output import AsJson, print_json, print_text
 from detent.errors import unknown
 
 MACHINES, PROGRAMS = (".json", ".detent", ".dot", ".gv", ".att", ".ba"), (".c", ".js", ".mjs", ".onnx")
@@ -49,4 +49,4 @@ def extract(
         })  # fmt: skip
     else:
         registers = {part.name: part.of_state for part in trained.task.registers}
-        print(extracted.describe(registers), f"{machine.n_states} states, written to {output}", sep="\n")
+        print_text(extracted.describe(registers), f"{machine.n_states} states, written to {output}")

@@ -9,7 +9,7 @@ import typer
 
 from detent import records
 from detent.cli._errors import CommandGroup
-from detent.cli._output import AsJson, print_json
+from detent.cli._output import AsJson, print_json, print_text
 from detent.errors import BrokenFile, InvalidConfig, unknown
 from detent.records import Row
 
@@ -66,7 +66,7 @@ def machine(
     if as_json:
         print_json({"task": title, "states": drawn.n_states, "file": str(output), "notes": notes})
     else:
-        print(f"{title}, {drawn.n_states} states: {output}", *notes, sep="\n")
+        print_text(f"{title}, {drawn.n_states} states: {output}", *notes)
 
 
 def _machine_of(name: str) -> tuple[str, Moore | Mealy]:
@@ -133,7 +133,7 @@ def tables(
     if as_json:
         print_json(rows)
     else:
-        print(f"{title}, {len(rows)} tables: {output}")
+        print_text(f"{title}, {len(rows)} tables: {output}")
 
 
 @app.command("sweep")
@@ -172,7 +172,7 @@ def sweep(
     if as_json:
         print_json(found)
     else:
-        print(f"sweep, {len(found)} rows: {output}")
+        print_text(f"sweep, {len(found)} rows: {output}")
 
 
 def table_rows(name: str) -> tuple[str, list[Row]]:

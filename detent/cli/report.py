@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from detent.cli._output import AsJson, print_json
+from detent.cli._output import AsJson, print_json, print_text
 
 
 def report(
@@ -33,4 +33,4 @@ def report(
     if as_json:
         print_json({"run": str(run), "file": str(path), "bytes": path.stat().st_size})
     else:
-        print(path)
+        print_text(path)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from detent.cli._errors import Interrupted
-from detent.cli._output import AsJson, length_progress, print_json
+from detent.cli._output import AsJson, length_progress, print_json, print_text
 
 MAX_LENGTH, MAX_BATCH = 1 << 40, 1 << 20
 """Limits of the options; 2^40 symbols take days."""
@@ -62,7 +62,7 @@ def sweep(
     if as_json:
         print_json(row if report is None else {**row, "report": str(report)})
     else:
-        print(f"{swept.sentence()} ({row['cell']}, {row['format']}, {row['path']}, {swept.seconds:.1f} s)")
+        print_text(f"{swept.sentence()} ({row['cell']}, {row['format']}, {row['path']}, {swept.seconds:.1f} s)")
         if report is not None:
-            print(f"report updated: {report}")
+            print_text(f"report updated: {report}")
     raise typer.Exit(0 if swept.holds else 1)

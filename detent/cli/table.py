@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from detent.cli._errors import CommandGroup
-from detent.cli._output import AsJson, print_json
+from detent.cli._output import AsJson, print_json, print_text
 from detent.errors import InvalidInput
 
 app = typer.Typer(
@@ -46,7 +46,7 @@ def results(rows: Rows = Path("results"), form: Format = Form.text, as_json: AsJ
     from detent.evaluate.tables import results_table
 
     table, objects = results_table(existing(rows))
-    print_json(objects) if as_json else print(table.render(form.value))
+    print_json(objects) if as_json else print_text(table.render(form.value))
 
 
 @app.command("seeds")
@@ -63,7 +63,7 @@ def seeds(rows: Rows = Path("results"), form: Format = Form.text, as_json: AsJso
     from detent.evaluate.tables import seeds_table
 
     table, objects = seeds_table(existing(rows))
-    print_json(objects) if as_json else print(table.render(form.value))
+    print_json(objects) if as_json else print_text(table.render(form.value))
 
 
 def existing(folder: Path) -> Path:

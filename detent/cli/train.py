@@ -9,7 +9,7 @@ import typer
 
 from detent.cli import _completion
 from detent.cli._errors import Interrupted
-from detent.cli._output import AsJson, TrainingStatus, print_json
+from detent.cli._output import AsJson, TrainingStatus, print_json, print_text
 from detent.errors import InvalidConfig, NotLearned
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def train(
             run = train_task(config, status, out=folder)
     except NotLearned as error:
         row = {"task": name, "recipe": config.recipe, "seed": seed, "certified": False, "verdict": str(error)}
-        print_json(row) if as_json else print(error)
+        print_json(row) if as_json else print_text(error)
         raise typer.Exit(1) from None
     except KeyboardInterrupt as interrupt:
         raise Interrupted(f"{str(interrupt) or 'interrupted'}; repeat the command to resume {folder}.") from None
@@ -77,7 +77,7 @@ def train(
     if as_json:
         print_json({**run.row(), "folder": str(folder), "report": str(report)})
     else:
-        print(*_sentences(run), f"saved to {folder}; report: {report}", sep="\n")
+        print_text(*_sentences(run), f"saved to {folder}; report: {report}")
     raise typer.Exit(0 if run.learned else 1)
 
 

@@ -10,7 +10,9 @@ import numpy as np
 
 from detent.automata import Mealy, Moore
 from detent.certify import Report, Verdict, certify
+from detent.certify.against import difference_from_task
 from detent.certify.check import check
+from detent.certify.weights_file import digest_of_file
 from detent.errors import DetentError
 from detent.records import Row
 from detent.runtime import Machine
@@ -31,7 +33,8 @@ class RunData:
     """The machine extracted from the network."""
     certificate: dict[str, Any] | None
     check: Report | None
-    """The result of checking the certificate, made while the report is written."""
+    """The result of checking the certificate, made while the report is written: it is consistent, names the weights
+    in the folder, and its target is the task."""
     compressed_check: Report | None
     """The same of the certificate of the compressed network, where the run has one."""
     sweeps: list[Row]
@@ -44,8 +47,9 @@ class RunData:
         compressed = folder.compressed_certificate()
         return cls(
             folder=folder, config=config, task=_task(folder), history=folder.history(), machine=folder.machine(),
-            certificate=certificate, check=None if certificate is None else check(certificate),
-            compressed_check=None if compressed is None else check(compressed), sweeps=_sweeps(folder),
+            certificate=certificate, check=None if certificate is None else _check(folder, certificate, "model"),
+            compressed_check=None if compressed is None else _check(folder, compressed, "compressed"),
+            sweeps=_sweeps(folder),
         )  # fmt: skip
 
     @property
@@ -60,7 +64,7 @@ class RunData:
 
     @property
     def valid_certificate(self) -> dict[str, Any] | None:
-        """The certificate, if there is one that passes its check."""
+        """The certificate, if there is one that passes its check and belongs to this run."""
         return self.certificate if self.check else None
 
     @property
@@ -78,6 +82,19 @@ class RunData:
             return certify(self.machine, self.task.machine)
         except DetentError:  # the task's file holds another machine by now
             return None
+
+
+def _check(folder: RunDir, content: dict[str, Any], network: str) -> Report:
+    """Whether a certificate is valid and about a network of this run."""
+    if not (report := check(content)):
+        return report
+    path = folder.weights_path if network == "model" else folder.stage_path(network)
+    if path.is_file() and (digest := digest_of_file(path)) != content["weights"]:
+        return Report((f"It is about other weights, {content['weights']}; {path.name} has {digest}.",))
+    task = _task(folder)
+    if task is not None and (why := difference_from_task(content, task)) is not None:
+        return Report((f"Its target is not {task.name}: {why}.",))
+    return report
 
 
 def _task(folder: RunDir) -> Task | None:

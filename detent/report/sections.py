@@ -33,7 +33,8 @@ EXTRACTED, TARGET = "Extracted from the network", "Target"
 def verdict(run: RunData) -> Html:
     """The result in one sentence."""
     if run.valid_certificate is not None:
-        return element("p", element("strong", "Certified: "), claim(run.valid_certificate), class_="verdict")
+        missing = "" if run.folder.finished else " The weights that the certificate names are not in this folder."
+        return element("p", element("strong", "Certified: "), claim(run.valid_certificate) + missing, class_="verdict")
     if run.check is not None:
         findings = " ".join(run.check.findings)
         return element("p", element("strong", "The certificate is not valid. "), findings, class_="verdict bad")
@@ -70,9 +71,9 @@ def configuration(run: RunData) -> Html:
         rows["training"] = f"{_total_steps(run.history):,} steps" + (
             f", {restarts} {'restart' if restarts == 1 else 'restarts'}" if restarts else ""
         )
-    if run.certificate is not None:
-        rows["weights"] = f"SHA-256 {run.certificate['weights']}"
-        made = run.certificate["made"]
+    if run.valid_certificate is not None:
+        rows["weights"] = f"SHA-256 {run.valid_certificate['weights']}"
+        made = run.valid_certificate["made"]
         rows["certified with"] = enumeration([f"{name} {version}" for name, version in made.items()])
     return element(
         "dl", *(part for name, value in rows.items() for part in (element("dt", name), element("dd", value)))
@@ -91,8 +92,8 @@ def _names(names: tuple[str, ...]) -> Html:
 def _network(run: RunData) -> str:
     """The cell and its size."""
     config, parts = run.config, [run.cell]
-    if run.certificate is not None:
-        parts.append(f"heads of {head_sizes(run.certificate)} indices")
+    if run.valid_certificate is not None:
+        parts.append(f"heads of {head_sizes(run.valid_certificate)} indices")
     sizes: tuple[str, ...] = ("width",)
     if config.get("cell", "nfsm") != "nfsm":
         parts.append(f"{config['layers']} {'layer' if config['layers'] == 1 else 'layers'}")
@@ -256,7 +257,9 @@ def certificate(run: RunData) -> Html | None:
     assumptions = sorted({sentence for one in content["rounding"].values() for sentence in one["assumes"]})
     return joined([
         element("ul", *(element("li", sentence) for sentence in sentences(content))),
-        element("p", "The certificate was checked, without the network, when this page was written."),
+        element("p", "The certificate was checked when this page was written: it is consistent, its target is the "
+                "task, and it names the weights in this folder, if there are any. They were not extracted again; ",
+                element("code", "detent check --weights"), " does that."),
         element("details", element("summary", "Output of detent check"), element("pre", "\n".join(summary(content)))),
         element("details", element("summary", "Assumptions of the rounding bounds"),
                 element("ul", *(element("li", sentence) for sentence in assumptions))),
@@ -285,5 +288,6 @@ def usage(run: RunData) -> Html | None:
     )
     shell = [f"{shlex.join(['echo', ' '.join(word)])} | detent run {shlex.quote(str(path))}"]
     if run.certificate is not None:
-        shell.append(f"detent check {shlex.quote(str(run.folder.certificate_path))}")
+        certificate, folder = (shlex.quote(str(path)) for path in (run.folder.certificate_path, run.folder.path))
+        shell.append(f"detent check {certificate} --weights {folder}")
     return joined([element("pre", python), element("pre", "\n".join(shell))])

@@ -84,6 +84,50 @@ def save_model(path: Path, model: Backbone, metadata: Mapping[str, str]) -> None
     write_atomically(path, to_bytes(weights, {**(layout if blocks else {}), **metadata}))
 
 
+def load_backbone(path: Path) -> Backbone:
+    """The NFSM model in evaluation mode that `save_model` wrote, its sizes read from the file alone."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata: dict[str, str] = file.metadata() or {}
+        weights = load_file(path)
+        if "heads" not in metadata:
+            raise KeyError("it does not say what heads it has")
+        blocks: list[nn.Module] = []
+        width = weights["embedding.weight"].shape[1]
+        for depth, (sizes, state) in enumerate(
+            zip(_sizes(metadata["heads"]), _sizes(metadata["initial_states"]), strict=True)
+        ):
+            mix = weights.get(f"layers.{depth}.block.mix_proj.weight")
+            blocks.append(
+                NFSM(
+                    width,
+                    sizes,
+                    initial_state=state,
+                    value_width=weights[f"layers.{depth}.block.values"].shape[1],
+                    dictionary=None if mix is None else len(mix),
+                )
+            )
+        conv, answers = weights.get("layers.0.conv.weight"), weights.get("answer_head.weight")
+        model = Backbone(
+            len(weights["embedding.weight"]), len(weights["readout.weight"]), blocks, width=width,
+            hidden=len(weights["encoder.up.weight"]), kernel_size=1 if conv is None else conv.shape[1],
+            answers=0 if answers is None else len(answers),
+        )  # fmt: skip
+        model.to(weights["embedding.weight"].dtype).load_state_dict(weights)
+    except (SafetensorError, OSError, RuntimeError, KeyError, ValueError, IndexError) as error:
+        raise BrokenFile(path, f"these are not the weights of an NFSM that detent trained ({_reason(error)})") from None
+    return model.eval()
+
+
+def _sizes(text: str) -> list[list[int]]:
+    """'4,3 2' -> [[4, 3], [2]]"""
+    return [[int(k) for k in layer.split(",")] for layer in text.split(" ")]
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(line.strip() for line in str(error).splitlines()[:2])
+
+
 def load_model(path: Path, config: TrainConfig, task: Task) -> tuple[Backbone, dict[str, str]]:
     """(the model in evaluation mode, the metadata) that `save_model` wrote."""
     try:
@@ -92,13 +136,9 @@ def load_model(path: Path, config: TrainConfig, task: Task) -> tuple[Backbone, d
         heads = initial_states = value_widths = None
         if config.cell == "nfsm":
             value_widths = [int(width) for width in metadata["value_widths"].split(" ")]
-            heads, initial_states = (
-                [[int(k) for k in layer.split(",")] for layer in metadata[name].split(" ")]
-                for name in ("heads", "initial_states")
-            )
+            heads, initial_states = _sizes(metadata["heads"]), _sizes(metadata["initial_states"])
         model = build_model(config, task, heads=heads, initial_states=initial_states, value_widths=value_widths)
         model.load_state_dict(load_file(path))
     except (SafetensorError, OSError, RuntimeError, KeyError, ValueError) as error:
-        reason = " ".join(line.strip() for line in str(error).splitlines()[:2])
-        raise BrokenFile(path, f"these are not the weights of this run ({reason})") from None
+        raise BrokenFile(path, f"these are not the weights of this run ({_reason(error)})") from None
     return model.eval(), metadata

@@ -7,6 +7,8 @@ import os
 from dataclasses import asdict, dataclass, field
 
 from detent.certify import Certificate, Verdict, certify
+from detent.certify.against import difference_from_task
+from detent.certify.check import check
 from detent.errors import BrokenFile, InvalidConfig
 from detent.extract import Extracted
 from detent.nn import Backbone
@@ -17,6 +19,7 @@ from detent.tasks import task as get_task
 from detent.train.build import load_model, save_model
 from detent.train.config import TrainConfig
 from detent.train.free_text import answer_machine
+from detent.train.recheck import difference_from_model
 from detent.train.run_dir import RunDir
 from detent.train.verify import extract_and_certify, make_certificate
 
@@ -56,6 +59,8 @@ class Run:
     compressed: Compressed | None = field(default=None, repr=False)
     """A network with the heads that the machine needs, distilled from it; of the recipe `gradient`."""
     _certificate: Certificate | None = field(default=None, repr=False)
+    _saved: RunDir | None = field(default=None, repr=False)
+    """Where the run was loaded from; its certificate is read from there, and checked."""
 
     @property
     def extracted(self) -> Extracted:
@@ -101,11 +106,30 @@ class Run:
         return tuple(d for layer in self.extracted.heads for d in layer)
 
     def certificate(self) -> Certificate:
-        """What is proved of this network, with the rounding of every format down to the first that is too coarse."""
+        """What is proved of this network, with the rounding of every format down to the first that is too coarse.
+
+        That of a run that was loaded is the one in its folder, which is checked and compared with the network; only
+        its error bounds are not computed again.
+        """
+        if self._certificate is None and self._saved is not None and self._saved.certificate_path.is_file():
+            self._certificate = self._checked_certificate(self._saved)
         if self._certificate is None:
             title = self.config.title(self.task.name)
             self._certificate = make_certificate(self.model, *self._result, title=title)
         return self._certificate
+
+    def _checked_certificate(self, run_dir: RunDir) -> Certificate:
+        path, content = run_dir.certificate_path, run_dir.certificate()
+        assert content is not None
+        again = f"`detent certify {run_dir.path} -o {path}` writes a new one"
+        if not (report := check(content)):
+            raise BrokenFile(path, f"this certificate is not valid: {' '.join(report.findings)} {again}.")
+        why = difference_from_model(content, self.model, rounding=False)
+        if why is None and (why := difference_from_task(content, self.task)) is not None:
+            why = f"its target is not {self.task.name}: {why}"
+        if why is not None:
+            raise BrokenFile(path, f"this certificate is not about this run: {why}; {again}.")
+        return Certificate(content)
 
     def machine(self) -> Machine:
         """The machine without the model; for a task with a question it answers."""
@@ -180,8 +204,7 @@ def load_run(folder: str | os.PathLike[str], *, extract: bool = True) -> Run:
     run = Run(config=config, task=task, model=model, history=run_dir.history(), **json.loads(metadata.get("run", "{}")))
     if config.cell == "nfsm" and extract:
         run.result = extract_and_certify(model, task)
-        if run.certified and run_dir.certificate_path.exists():
-            run._certificate = Certificate.read(run_dir.certificate_path)
+        run._saved = run_dir
         if run_dir.stage_path("compressed").exists():
             small = load_model(run_dir.stage_path("compressed"), config.compressed(), task)[0]
             run.compressed = Compressed(small, *extract_and_certify(small, task))

@@ -148,7 +148,8 @@ def test_summary_of_certificates() -> None:
         "weakest column: head 0, symbol '(0 1)', index 0, margin 4",
         "smallest margins of the logits: (0 1) 4, (1 2) 4",
         "smallest margins of the labels: (0 1) 4, (1 2) 4",
-        "rounding: proved to change nothing in float32, float16; not proved in bfloat16",
+        "rounding: proved to change nothing in float32, float16, given arithmetic as in its 1 assumptions and margins "
+        "and bounds as in the file; not proved in bfloat16",
     ):
         assert line in summary.splitlines()
     story_lines = Certificate(certificate("TSO2")).summary().splitlines()

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from detent.certify.certificate import Certificate, sealed
-from detent.certify.check import check
+from detent.certify.check import Refused, Unreadable, check
 from tests.certify.certificates import MAKERS, certificate
 
 Way = tuple[Any, ...]
@@ -368,3 +368,140 @@ def test_detent_check_loads_no_automata(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "good.json")], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("format", ["float8_e4m3", "float128", "int8", ""])
+def test_check_rounding_of_an_unknown_format(format: str) -> None:
+    content = certificate("S3")
+    content["rounding"][format] = content["rounding"].pop("float32")
+    content["proved"] = [format if name == "float32" else name for name in content["proved"]]
+    assert "rounding is about" in refused(sealed(content))[0]
+
+
+def test_check_rounding_of_a_bound_below_one_rounding() -> None:
+    """Margins are 4: a logit of at least 2 is rounded to float32, which may cost 2 * 2**-24."""
+    for bound, found in ((0.0, 1), (1.1e-7, 1), (1.2e-7, 0)):
+        content = certificate("S3")
+        content["rounding"]["float32"]["labels"][0] = bound
+        assert len(findings := refused(sealed(content))) == found
+        assert not found or "rounding once may cost 1.19e-07" in findings[0]
+
+
+class CountedName(str):
+    """A name that counts its comparisons."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedName.compared += 1
+        return super().__eq__(other)
+
+    __hash__ = str.__hash__
+
+
+def test_repeated_compares_in_proportion(tmp_path: Path) -> None:
+    """Of 40,000 keys, of which one occurs twice; comparing each with each took half a minute."""
+    from detent.certify.check import _unique, names
+
+    keys = [CountedName(f"k{i}") for i in range(2_000)]
+    again = CountedName("k1999")
+    CountedName.compared = 0
+    with pytest.raises(ValueError, match="the key 'k1999' occurs twice"):
+        _unique([(key, 0) for key in [*keys, again]])
+    with pytest.raises(Refused, match="symbols holds 'k1999' twice"):
+        names([*keys, again], "symbols")
+    assert CountedName.compared < 20_000
+    (tmp_path / "c.json").write_text("{" + ",".join(f'"k{i % 40_000}":0' for i in range(40_001)) + "}")
+    with pytest.raises(Unreadable, match="the key 'k0' occurs twice"):
+        check(tmp_path / "c.json")
+
+
+def test_check_of_many_repeated_names() -> None:
+    content = certificate("S3")
+    content["symbols"] = [f"s{i}" for i in range(40_000)] + ["s39999"]
+    assert refused(sealed(content)) == ("symbols holds 's39999' twice.",)
+
+
+def peak_of(content: dict[str, Any]) -> tuple[tuple[str, ...], int]:
+    import tracemalloc
+
+    tracemalloc.start()
+    findings = check(content).findings
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return findings, peak
+
+
+def test_check_of_a_head_that_is_said_to_be_huge() -> None:
+    """Nothing of the stated size is made before the file is seen to hold as much."""
+    content = certificate("S3")
+    content["layers"][0]["heads"][0] = (1 << 31) - 1
+    findings, peak = peak_of(sealed(content))
+    assert "layers[0].tables[0][0] is a list of 4; wanted a list of 2147483647." in findings
+    assert peak < 20_000_000
+
+
+def test_check_of_many_symbols_and_indices() -> None:
+    """Symbols times indices could be thousands of times the file; margins for all of them must be there first."""
+    A = d = 20_000
+    content = certificate("S3")
+    content["symbols"] = [f"s{i}" for i in range(A)]
+    content["target"]["states"], content["target"]["tables"] = ["0"], [[0]] * A
+    content["target"]["start"] = 0
+    content["layers"] = [
+        {"heads": [d], "start": [0], "inputs": [[i] for i in range(A)], "windows": [[0]], "tables": [[[0] * d]]}
+    ]
+    content["configurations"], content["readout"], content["matching"] = [[0]], [[0] * A], [[0, 0]]
+    findings, peak = peak_of(sealed(content))
+    assert "margins.logits[0]" in findings[-1]
+    assert peak < 60_000_000
+
+
+def test_check_of_a_count_with_many_digits() -> None:
+    content = certificate("S3")
+    layer = content["layers"][0]
+    layer["heads"] += [2] * 15_000
+    layer["start"] += [0] * 15_000
+    layer["tables"] += [[[0, -1], [0, -1]]] * 15_000
+    content["configurations"] = [row + [0] * 15_000 for row in content["configurations"]]
+    content["margins"]["logits"][0] += [[[4.0, None], [4.0, None]]] * 15_000
+    assert refused(sealed(content)) == ("counts.joint_indices is 12; there are an integer of 15,004 bits.",)
+
+
+def test_check_of_half_a_surrogate_pair(tmp_path: Path) -> None:
+    content = certificate("S3")
+    content["symbols"][0] = "\ud800"
+    Certificate(sealed(content)).write(tmp_path / "c.json")
+    done = subprocess.run(
+        [sys.executable, "-I", "detent/certify/check.py", str(tmp_path / "c.json")], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "half of a surrogate pair" in done.stdout
+
+
+def test_check_of_a_grammar_that_permits_nothing_is_quick() -> None:
+    """Configurations times symbols must not be walked where no symbol is permitted."""
+
+    class Counted(list):  # type: ignore[type-arg]
+        read = 0
+
+        def __getitem__(self, i: Any) -> Any:
+            Counted.read += 1
+            return super().__getitem__(i)
+
+    A = C = 300
+    content = certificate("TSO2")
+    places = [f"p{i}" for i in range(2)]
+    content["symbols"] = [f"s{i}" for i in range(A)]
+    content["target"] |= {"states": ["0"], "start": 0, "tables": [[0]] * A}
+    content["grammar"] = {"places": places, "start": 0, "tables": [[1, 1]] * A, "refused": Counted([0, 1])}
+    content["question"] = content["replies"] = None
+    content["reach"] = 1
+    content["layers"] = [
+        {"heads": [C], "start": [0], "inputs": [[i] for i in range(A)], "windows": [[0]], "tables": [[[-1] * C]]}
+    ]
+    content["margins"]["logits"] = [[[[None] * C] * A]]
+    content["configurations"], content["readout"] = [[i, 0] for i in range(C)], [[]] * C
+    content["matching"] = [[0, 0]]
+    assert refused(sealed(content)) == ("configurations[1] is never reached.",)
+    assert Counted.read < 10 * (A + C)  # not A * C

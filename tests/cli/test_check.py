@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from detent.certify import Certificate
+from detent.certify.certificate import sealed
 from detent.cli._app import run
 from tests.certify.certificates import certificate
+from tests.certify.forgery import forged
 
 Captured = pytest.CaptureFixture[str]
 
@@ -29,6 +31,10 @@ def test_check_of_a_valid_certificate(tmp_path: Path, capsys: Captured) -> None:
     assert err == ""
     assert out.startswith(f"{path}: valid\n  S3: compared with a target of 6 states")
     assert "weakest column: head 0" in out
+    assert "established: the file is consistent" in out
+    assert out.splitlines()[-1].startswith("  not established: which weights it is about")
+    rounding = next(line for line in out.splitlines() if "rounding: proved" in line)
+    assert "given arithmetic as in its 1 assumptions and margins and bounds as in the file" in rounding
 
 
 def test_check_of_a_changed_digit(tmp_path: Path, capsys: Captured) -> None:
@@ -79,3 +85,66 @@ def test_check_does_not_import_torch(tmp_path: Path) -> None:
     program = f"import sys; sys.modules['torch'] = None\nfrom detent.cli import main; main(['check', {str(path)!r}])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_check_weights_and_against(trained: Path, capsys: Captured) -> None:
+    """The three things that can be established, each by its own option."""
+    path = trained / "certificate.json"
+    assert run(["check", str(path), "--weights", str(trained), "--against", "S3"]) == 0
+    out = capsys.readouterr().out
+    assert f"established: it is about these weights: {trained / 'model.safetensors'}" in out
+    assert "established: its target is S3: the same states after every word" in out
+    assert "not established" not in out
+    assert run(["check", str(path), "--weights", str(trained / "model.safetensors")]) == 0
+    assert "not established: which task its target is (--against)" in capsys.readouterr().out
+    assert run(["check", str(path), "--against", "S3", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["established"] == ["consistent", "target"]
+
+
+def test_check_of_a_forgery(trained: Path, tmp_path: Path, capsys: Captured) -> None:
+    """Another machine, with the name and digest of S3: valid by itself, refused by both comparisons."""
+    true = json.loads((trained / "certificate.json").read_text())
+    Certificate(forged(true)).write(tmp_path / "forged.json")
+    assert run(["check", str(tmp_path / "forged.json")]) == 0
+    assert "not established" in capsys.readouterr().out
+    assert run(["check", str(tmp_path / "forged.json"), "--weights", str(trained), "--against", "S3", "--json"]) == 1
+    row = json.loads(capsys.readouterr().out)[0]
+    assert (row["valid"], row["established"]) == (False, ["consistent"])
+    assert "it is not about the weights in" in row["findings"][0]
+    assert "its target is not S3" in row["findings"][1]
+
+
+def test_check_sign_and_verify(tmp_path: Path, capsys: Captured) -> None:
+    path, key = write(tmp_path, "S3"), tmp_path / "key.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", str(key)], check=True, capture_output=True)
+    assert run(["check", str(path), "--verify", str(key)]) == 2
+    assert "there is no signature to read" in capsys.readouterr().err
+    assert run(["check", str(path), "--sign", str(key)]) == 0
+    assert f"signed: {path}.sig" in capsys.readouterr().out
+    assert run(["check", str(path), "--verify", str(key)]) == 0
+    assert "established: it was signed with the key" in capsys.readouterr().out
+    content = certificate("S3")
+    Certificate(sealed({**content, "name": "another"})).write(path)
+    assert run(["check", str(path), "--verify", str(key)]) == 1
+    assert "is not a signature of this content" in capsys.readouterr().out
+
+
+def test_check_does_not_sign_what_is_not_valid(tmp_path: Path) -> None:
+    path = write(tmp_path, "S3")
+    assert run(["check", str(path), "--against", "Z2", "--sign", "key.pem"]) == 1
+    assert not (tmp_path / "S3.json.sig").exists()
+
+
+def test_check_prints_no_control_characters(tmp_path: Path, capsys: Captured) -> None:
+    content = certificate("S3")
+    content["name"] = "a\x1b[2J\u202eb\u009b"
+    content["symbols"][0] = "\x07\x1b]0;title\x07"
+    Certificate(sealed(content)).write(tmp_path / "c.json")
+    assert run(["check", str(tmp_path / "c.json")]) == 0
+    out = capsys.readouterr().out
+    assert r"a\x1b[2J\u202eb\x9b: compared" in out
+    assert all(letter.isprintable() or letter == "\n" for letter in out)
+    assert run(["check", str(tmp_path / "c.json"), "--json"]) == 0
+    out = capsys.readouterr().out
+    assert all(letter.isprintable() or letter == "\n" for letter in out)
+    assert json.loads(out)[0]["name"] == content["name"]

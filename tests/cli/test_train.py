@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 import detent.train as training
+from detent.certify import Certificate
 from detent.cli._app import run
 from detent.errors import NotLearned
+from detent.train.run_dir import RunDir
+from tests.certify.forgery import forged
 
 
 def test_train_prints_the_summary_and_writes_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,3 +63,39 @@ def test_train_of_a_baseline_rejects_options_of_the_nfsm(tmp_path: Path, capsys:
     assert "mamba is trained on states; leave out supervision by outputs" in capsys.readouterr().err
     assert run(["train", "S3", "--cell", "mamba", "--heads", "3"]) == 2
     assert "heads belong to the NFSM; mamba has none, leave them out." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["another run", "a changed digit", "a forgery", "not JSON"])
+def test_train_of_a_finished_run_checks_its_certificate(
+    kind: str, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is in the folder is shown only if it is valid and about the weights there."""
+    folder = Path(shutil.copytree(trained, tmp_path / "run"))
+    path = folder / "certificate.json"
+    true = json.loads(path.read_text())
+    if kind == "another run":
+        shutil.copy("results/certificates/A5-42.json", path)
+    elif kind == "a changed digit":
+        Certificate({**true, "name": "S4"}).write(path)
+    elif kind == "a forgery":
+        Certificate(forged(true)).write(path)
+    else:
+        path.write_text("{")
+    command = ["train", "S3", "--recipe", "induce", "--out", str(folder)]
+    assert run(["check", str(path), "--weights", str(folder)]) in (1, 2)
+    capsys.readouterr()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("detent.train.recipes.configure", lambda *_, **__: RunDir(folder).train_config())
+        assert run(command) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    wanted = {
+        "another run": "this certificate is not about this run", "a changed digit": "this certificate is not valid: ",
+        "a forgery": "the machine of these weights is not certified", "not JSON": "this is not JSON",
+    }  # fmt: skip
+    assert f"detent: {path}" in err
+    assert wanted[kind] in err
+    assert run(["certify", str(folder), "-o", str(path)]) == 0, "the way out that the message names"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("detent.train.recipes.configure", lambda *_, **__: RunDir(folder).train_config())
+        assert run(command) == 0

@@ -20,6 +20,7 @@ from detent.cli._app import run as command
 from detent.errors import BrokenFile
 from detent.report import page_of, write_report
 from detent.runtime import Machine
+from tests.certify.forgery import forged
 from tests.report.conftest import HOSTILE
 
 Captured = pytest.CaptureFixture[str]
@@ -233,3 +234,30 @@ def test_page_of_a_stack_with_questions(tmp_path: Path) -> None:
     assert told is not None
     assert who_has(told[1]) == told[2]
     assert len(page) < 60_000
+
+
+@pytest.mark.parametrize(("certificate", "sentence"), [
+    ("A5", "It is about other weights"), ("forged", "Its target is not S3: after"), ("empty", "has no entry 'name'"),
+])  # fmt: skip
+def test_page_of_refuses_a_certificate_of_another_network(
+    certificate: str, sentence: str, s3: Path, tmp_path: Path
+) -> None:
+    folder = copied(s3, tmp_path)
+    path = folder / "certificate.json"
+    if certificate == "A5":
+        shutil.copy("results/certificates/A5-42.json", path)
+    elif certificate == "forged":
+        Certificate(forged(json.loads(path.read_text()))).write(path)
+    else:
+        path.write_text('{"format": "detent-certificate", "version": 1}')
+    text = Outline(page_of(folder)).text
+    assert "The certificate is not valid." in text
+    assert sentence in text
+    assert "Certified:" not in text
+
+
+def test_page_of_a_certificate_without_weights(s3: Path, tmp_path: Path) -> None:
+    folder = copied(s3, tmp_path)
+    assert "are not in this folder" not in Outline(page_of(folder)).text
+    (folder / "model.safetensors").unlink()
+    assert "The weights that the certificate names are not in this folder." in Outline(page_of(folder)).text

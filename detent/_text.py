@@ -1,0 +1,14 @@
+"""Text for people: names from files are data, and must not act on the terminal that shows them."""
+
+from __future__ import annotations
+
+
+def printable(text: str) -> str:
+    """The text with control and formatting characters escaped, line by line; halves of surrogate pairs as well.
+
+    >>> printable("a\\x1b[2Jb")
+    'a\\\\x1b[2Jb'
+    """
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)

@@ -137,7 +137,8 @@ class NFSM(Pretrained, nn.Module):
         """(y, state): the read-out after every step, and the index of every head after the last.
 
         - `x`: B L m, or `(rows, index)` with R distinct rows (R m) and which of them stands where (B L).
-        - `state`: B r integers, from an earlier call; continuing is bit for bit one long call.
+        - `state`: B r integers, from an earlier call; continuing is bit for bit one long call (on `tree`, except
+          where two logits of a column differ by less than their rounding).
         - `lengths`: B; steps beyond a sequence's length are identity tables and hold its state.
         - `cu_seqlens`: boundaries of sequences packed into x of N m; states have one row per sequence.
         - `resets`: B L booleans; a step at which an episode begins starts from the initial state.

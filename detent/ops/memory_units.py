@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from detent.errors import InvalidInput
 from detent.ops.affine.diagonal import diagonal_adjoint
 from detent.ops.interface import scan
 from detent.ops.tables import cell_dtype
@@ -49,12 +50,28 @@ def _memory_scan(
     z: Tensor, s: Tensor, start: Tensor, resets: Tensor | None, n: int, initial_level: int, backend: str
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """(values, levels) after every step, B L d each; a step with `resets` (B L) starts at `initial_level`."""
+    _check_memory_scan(z, s, start, resets, n, initial_level)
     B, L, d = z.shape
     tables = push_tables(z * s, n)
     if resets is not None:
         tables = torch.where(resets[..., None, None], tables[..., initial_level, None], tables)
     levels = scan(backend).run(tables.view(B, L, d * n), levels_of(start, n), (n,) * d)
     return values(levels, n, z.dtype), levels
+
+
+def _check_memory_scan(z: Tensor, s: Tensor, start: Tensor, resets: Tensor | None, n: int, initial_level: int) -> None:
+    """Refuse what would lead outside the tables."""
+    if z.ndim != 3 or s.shape != z.shape or start.shape != (z.shape[0], z.shape[2]):
+        shapes = ", ".join(str(tuple(tensor.shape)) for tensor in (z, s, start))
+        raise InvalidInput(f"memory_scan takes z and s of shape B L d and start of shape B d; got {shapes}.")
+    if resets is not None and (resets.dtype != torch.bool or resets.shape != z.shape[:2]):
+        raise InvalidInput(f"memory_scan takes resets of shape {tuple(z.shape[:2])}, booleans; got {resets.dtype}.")
+    if n < 2 or not 0 <= initial_level < n:
+        raise InvalidInput(f"memory_scan takes two or more levels, and one of them; got {n} and {initial_level}.")
+    if z.numel() and bool(((z * s).abs() > 1).any()):
+        raise InvalidInput("memory_scan takes pushes z * s of -1, 0 or 1.")
+    if start.numel() and not bool(((levels := levels_of(start, n)) >= 0).all() and (levels < n).all()):
+        raise InvalidInput(f"memory_scan takes start values that are levels of {n}.")
 
 
 memory_scan = torch.library.custom_op("detent::memory_scan", _memory_scan, mutates_args=())

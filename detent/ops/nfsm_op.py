@@ -80,6 +80,34 @@ class NfsmCall(NamedTuple):
         """Whether any tensor that could receive a gradient requires one."""
         return any(isinstance(part, Tensor) and part.requires_grad for part in self[:_GRADIENTS])
 
+    def check(self) -> None:
+        """Refuse shapes and types that do not fit together: kernels get addresses, and trust them."""
+        heads, r, m = self.heads, len(self.heads), self.input.shape[-1:].numel()
+        S, E, width, v = sum(heads), sum(d * d for d in heads), self.out_bias.shape[:1].numel(), self.values.shape[-1:]
+        wanted = {
+            "weight": (E, m), "bias": (E,), "values": (S, *v), "out_weight": (width, r * v.numel()),
+            "out_bias": (width,), "carry": (len(self.start), S), "resets": tuple(self.rows),
+            "start": (len(self.start), r),
+        }  # fmt: skip
+        if not r or min(heads) < 1 or len(self.initial_state) != r or not self.temperature > 0:
+            raise InvalidInput(
+                f"heads {tuple(heads)}, initial state {tuple(self.initial_state)} and temperature {self.temperature} "
+                "do not fit together."
+            )
+        if any(not 0 <= k < d for k, d in zip(self.initial_state, heads, strict=True)):
+            raise InvalidInput(f"the initial state {tuple(self.initial_state)} is outside heads {tuple(heads)}.")
+        for name, shape in wanted.items():
+            tensor = getattr(self, name)
+            if tensor is not None and tuple(tensor.shape) != shape:
+                raise InvalidInput(f"{name} has shape {shape} here; got {tuple(tensor.shape)}.")
+        kinds = {part.dtype for part in self[: _GRADIENTS - 1] if isinstance(part, Tensor)}
+        if kinds != {torch.float32} and kinds != {torch.float64}:
+            raise InvalidInput(f"all tensors are float32, or all are float64; got {', '.join(map(str, kinds))}.")
+        if self.resets is not None and self.resets.dtype != torch.bool:
+            raise InvalidInput(f"resets are booleans; got {self.resets.dtype}.")
+        if self.lengths is not None and self.lengths.shape != self.rows[:1]:
+            raise InvalidInput(f"lengths has shape {tuple(self.rows[:1])} here; got {tuple(self.lengths.shape)}.")
+
     def noise(self) -> Noise | None:
         return None if self.seed is None else Noise(int(self.seed), self.temperature)
 
@@ -137,6 +165,7 @@ def forward_eval(call: NfsmCall) -> tuple[Tensor, Tensor]:
 def _forward(*flat: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """(output, finals as one-hot rows, then what backward needs: states, tables or none if chunked, vectors)."""
     call = NfsmCall(*flat)
+    call.check()
     ops, heads = kernels(call.backend), call.heads
     layout, source, noise = call.layout(), call.source(ops), call.noise()
     rows, device = call.rows, call.input.device
@@ -169,6 +198,7 @@ def _forward_fake(*flat: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
 
 def _evaluate(*flat: Any) -> tuple[Tensor, Tensor]:
     call = NfsmCall(*flat)
+    call.check()
     ops, heads = kernels(call.backend), call.heads
     layout, rows, device = call.layout(), call.rows, call.input.device
     source = LogitSource(_flat(call.input), call.weight.contiguous(), call.bias.contiguous())

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from detent.errors import InvalidInput
 from detent.ops.interface import kernels
 from detent.ops.torch_kernels import blas_logits
 
@@ -24,6 +25,12 @@ def ordered_linear(rows: Tensor, weight: Tensor, bias: Tensor, backend: str) -> 
     There a row's bits do not depend on the rows beside it. On `tree`, and in half precision everywhere, the sums are
     those of a matrix product.
     """
+    if (
+        rows.ndim != 2 or weight.ndim != 2 or rows.shape[1] != weight.shape[1] or bias.shape != weight.shape[:1]
+        or not weight.is_floating_point() or not rows.dtype == weight.dtype == bias.dtype
+    ):  # fmt: skip
+        got = ", ".join(f"{tensor.dtype} {tuple(tensor.shape)}" for tensor in (rows, weight, bias))
+        raise InvalidInput(f"rows, weight and bias are floating point of one type and shapes N m, E m, E; got {got}.")
     full = weight.dtype in (torch.float32, torch.float64)
     logits = kernels(backend).logits if full else blas_logits
     return logits(rows.contiguous(), weight.contiguous(), bias.contiguous()).contiguous()

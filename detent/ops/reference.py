@@ -10,14 +10,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from detent.ops.tables import compose, offsets, owners
+from detent.ops.tables import composed, offsets, owners
 
 
 def prefix(tables: Tensor, heads: Sequence[int]) -> Tensor:
     """B L S -> B L S: at step t, the composite of the tables 0 .. t."""
     composites = torch.empty_like(tables)
     for t in range(tables.shape[1]):
-        composites[:, t] = tables[:, t] if t == 0 else compose(composites[:, t - 1], tables[:, t], heads)
+        composites[:, t] = tables[:, t] if t == 0 else composed(composites[:, t - 1], tables[:, t], heads)
     return composites
 
 

@@ -47,14 +47,34 @@ def owners(heads: Sequence[int], device: torch.device | None = None) -> Tensor:
 
 def compose(first: Tensor, then: Tensor, heads: Sequence[int] | None = None) -> Tensor:
     """The tables that do `first`, and after it `then`: then[first[k]] for every index k of every head."""
+    if first.shape != then.shape or not first.ndim or not (_is_integer(first) and _is_integer(then)):
+        raise InvalidInput(
+            f"the tables to compose are integers of one shape; got {first.dtype} of shape {tuple(first.shape)} and "
+            f"{then.dtype} of shape {tuple(then.shape)}."
+        )
+    S = first.shape[-1]
+    heads = (S,) if heads is None else check_heads(heads)
+    if sum(heads) != S:
+        raise InvalidInput(f"these tables have {S} indices in a row; heads {tuple(heads)} have {sum(heads)}.")
     places = first.long()
-    if heads is not None and len(heads) > 1:
-        places = places + owners(heads, first.device)
-    return then.gather(-1, places)
+    limit = torch.tensor(heads, device=first.device).repeat_interleave(torch.tensor(heads, device=first.device))
+    wrong = (places < 0) | (places >= limit)
+    if bool(wrong.any()):
+        *_, k = place = wrong.nonzero()[0].tolist()
+        raise InvalidInput(
+            f"an entry of the first table is {int(places[tuple(place)])}, but that head has {int(limit[k])} indices."
+        )
+    return composed(first, then, heads)
+
+
+def composed(first: Tensor, then: Tensor, heads: Sequence[int]) -> Tensor:
+    """`compose` of tables that are known to be right."""
+    return then.gather(-1, first.long() + owners(heads, first.device))
 
 
 def identity(heads: Sequence[int], dtype: torch.dtype = torch.int64, device: torch.device | None = None) -> Tensor:
     """S: the tables that leave every index where it is."""
+    check_heads(heads)
     return torch.cat([torch.arange(d, device=device) for d in heads]).to(dtype)
 
 
@@ -62,6 +82,24 @@ def one_hot(states: Tensor, heads: Sequence[int], dtype: torch.dtype) -> Tensor:
     """... r -> ... S: a one at the index of every head."""
     places = states.long() + torch.tensor(offsets(tuple(heads)), device=states.device)
     return torch.zeros(*states.shape[:-1], sum(heads), dtype=dtype, device=states.device).scatter_(-1, places, 1)
+
+
+def check_tensor(name: str, value: object) -> None:
+    """Refuse anything that is not a tensor."""
+    if not isinstance(value, Tensor):
+        raise InvalidInput(f"{name} {'is' if name != 'tables' else 'are'} a torch tensor; got {type(value).__name__}.")
+
+
+def check_heads(heads: Sequence[int]) -> tuple[int, ...]:
+    """The sizes, if there are any and all are positive integers."""
+    sizes = tuple(heads)
+    if not sizes or any(not isinstance(d, int) or isinstance(d, bool) or d < 1 for d in sizes):
+        raise InvalidInput(f"heads are one or more sizes, integers from 1 on; got {sizes}.")
+    return sizes
+
+
+def _is_integer(tensor: Tensor) -> bool:
+    return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
 
 
 def check_tables(tables: Tensor, heads: Sequence[int]) -> None:

@@ -21,13 +21,13 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "detent"
 
 ORDER = (
-    "errors", "records", "_types", "number_formats", "_lazy", "native", "ops", "automata", "runtime", "nn", "tasks",
-    "learning", "extract", "certify", "train", "evaluate", "report", "cli", "__main__",
+    "errors", "_text", "records", "_types", "number_formats", "_lazy", "native", "ops", "automata", "runtime", "nn",
+    "tasks", "learning", "extract", "certify", "train", "evaluate", "report", "cli", "__main__",
 )  # fmt: skip
 """From the bottom: a package may import those that stand before it."""
 NO_TORCH = {
-    "errors", "records", "_types", "number_formats", "_lazy", "native", "automata", "runtime", "tasks", "learning",
-    "certify", "report",
+    "errors", "_text", "records", "_types", "number_formats", "_lazy", "native", "automata", "runtime", "tasks",
+    "learning", "certify", "report",
 }  # fmt: skip
 SHUT = {
     "extract": {"tasks", "learning", "certify"},
@@ -44,7 +44,7 @@ WITH_TORCH = {"ops", "nn", "extract", "train", "evaluate", "cli"}
 OUTSIDE = {"paper", "benchmarks", "tests", "web", "docs", "examples"}
 ALONE = {Path("certify/check.py")}
 """Files that import nothing of detent."""
-ONLY_STANDARD_LIBRARY = {"errors", "records", "_lazy"}
+ONLY_STANDARD_LIBRARY = {"errors", "_text", "records", "_lazy"}
 STANDARD_LIBRARY = sys.stdlib_module_names | {"__future__"}
 
 

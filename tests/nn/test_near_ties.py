@@ -1,4 +1,4 @@
-"""Near ties: `reference` and `cpu` choose the same index to the last bit, `tree` within the rounding of a matrix product.
+"""Near ties: `reference` and `cpu` choose the same index to the last bit, `tree` within the rounding of a product.
 
 Layers are built so that two logits of every column are equal in real arithmetic and differ only by the order in which
 their terms are added.

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from detent import automata
+from detent.automata import Moore, write_machine
 from detent.cli._app import run
 from detent.tasks import NAMES, task
 
@@ -73,3 +74,17 @@ def test_tasks_describes_a_machine_file(tmp_path: Path, capsys: Captured) -> Non
     assert row["name"] == "mine"
     assert row["states"] == 6
     assert sorted(row["heads"]) == [2, 3]  # type: ignore[call-overload]
+
+
+def test_tasks_of_a_machine_with_control_characters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names are data: in a terminal they must not clear the screen, set its title, or reverse the text."""
+    names = ("a\x1b[2J", "b\x9b31m", "c\u202ed")
+    machine = Moore(symbols=names[:2], tables=[[1, 2, 0], [0, 1, 2]], states=names, outputs=names, readout=[0, 1, 2])
+    write_machine(machine, tmp_path / "m.json")
+    for command in (["tasks", str(tmp_path / "m.json")], ["tasks", str(tmp_path / "m.json"), "--json"]):
+        assert run(command) == 0
+        out, err = capsys.readouterr()
+        assert all(letter.isprintable() or letter == "\n" for letter in out + err)
+        assert "2J" in out
+    assert run(["certify", str(tmp_path / "m.json"), "--against", "S3"]) == 2
+    assert all(letter.isprintable() or letter == "\n" for letter in capsys.readouterr().err)

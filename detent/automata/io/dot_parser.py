@@ -117,6 +117,10 @@ _PLAIN_EDGE = re.compile(
 _KEYWORDS = ("graph", "node", "edge", "subgraph", "strict", "digraph")
 DEEPEST = 100
 """Groups within groups that are still read."""
+MEANINGFUL = frozenset({"label", "shape", "style", "color", "peripheries"})
+"""Attributes of nodes and edges that a reader asks for; others are not kept."""
+MOST_INHERITED = 16
+"""Letters of default labels that are repeated, for every letter of the text."""
 
 
 @dataclass(slots=True)
@@ -162,6 +166,8 @@ class _Parser:
         self.graph = Graph()
         # one pair of defaults per open brace: what `node [...]` and `edge [...]` have set so far
         self.defaults: list[tuple[dict[str, str], dict[str, str]]] = [({}, {})]
+        self.repeated = 0
+        """Letters of default labels that were given to nodes and edges."""
         self.tokens = tokens(reading)
         self.token = next(self.tokens)
 
@@ -225,7 +231,7 @@ class _Parser:
         """Defaults, an attribute of the graph, a node, or a chain of edges."""
         first = self.token
         if self._keyword("graph"):
-            self._attributes(self.graph.attributes if len(self.defaults) == 1 else {})
+            self._attributes(self.graph.attributes if len(self.defaults) == 1 else {}, all_of_them=True)
         elif self._keyword("node"):
             self._attributes(self.defaults[-1][0])
         elif self._keyword("edge"):
@@ -258,7 +264,7 @@ class _Parser:
             self._port()
             pairs.append((source.name, target.name))
             source = target
-        attributes = dict(self.defaults[-1][1])
+        attributes = self._inherited(self.defaults[-1][1], first)
         self._attributes(attributes)
         self.graph.edges += [Edge(begin, end, line, attributes) for begin, end in pairs]
 
@@ -277,20 +283,33 @@ class _Parser:
         if self.token.kind == "arrow":
             raise self._error("an edge from a group of nodes is not a transition; write one edge per node.")
 
-    def _attributes(self, into: dict[str, str]) -> None:
+    def _attributes(self, into: dict[str, str], *, all_of_them: bool = False) -> None:
         """Any number of lists [key = value, ...]; a key alone means true."""
         while self._mark("["):
             while not self._mark("]"):
                 key = self._name("an attribute or ']'")
-                into[key] = self._name("a value") if self._mark("=") else "true"
+                value = self._name("a value") if self._mark("=") else "true"
+                if all_of_them or key in MEANINGFUL:
+                    into[key] = value
                 if not self._mark(","):
                     self._mark(";")
 
     def _node(self, name: str, token: Token) -> Node:
         node = self.graph.nodes.get(name)
         if node is None:
-            node = self.graph.nodes[name] = Node(name, self._line(token), dict(self.defaults[-1][0]))
+            attributes = self._inherited(self.defaults[-1][0], token)
+            node = self.graph.nodes[name] = Node(name, self._line(token), attributes)
         return node
+
+    def _inherited(self, defaults: dict[str, str], token: Token) -> dict[str, str]:
+        """A copy of the defaults; a long label that is repeated for very many nodes or edges is refused."""
+        length = len(defaults.get("label", ""))
+        self.repeated += length
+        if self.repeated > MOST_INHERITED * (len(self.reading.text) + 1024):
+            raise self._error(
+                f"a default label of {length:,} letters is repeated too often; write labels where they belong.", token
+            )
+        return dict(defaults)
 
     def _name(self, wanted: str = "a state, an edge or '}'") -> str:
         token = self.token

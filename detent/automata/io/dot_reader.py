@@ -257,7 +257,10 @@ def is_two_lined(lines: list[str]) -> bool:
     return len(lines) == 2 and "/" not in lines[0]
 
 
-_BREAK = re.compile(r"<\s*/?\s*br\s*/?\s*>", re.IGNORECASE)
+# no two neighbors may match the same letters: that would take time in proportion to the square of the blanks
+_BREAK = re.compile(r"<\s*(?:/\s*)?br\s*(?:/\s*)?>", re.IGNORECASE)
+_LONG_NUMBER = re.compile(r"&#(?:0*[1-9]\d{7,}|[xX]0*[1-9a-fA-F][0-9a-fA-F]{6,});?")
+"""Entities beyond the last letter of Unicode, some of which are too long for Python to read."""
 _TAG = re.compile(r"<[^<>]*>")
 _LABEL_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
@@ -265,7 +268,7 @@ _LABEL_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 def lines_of(label: str, node: str = "") -> list[str]:
     """The lines of a label as it would be drawn, without outer blanks and empty lines."""
     if isinstance(label, Html):
-        lines = [html.unescape(_TAG.sub("", line)) for line in _BREAK.split(label)]
+        lines = [html.unescape(_LONG_NUMBER.sub("\ufffd", _TAG.sub("", line))) for line in _BREAK.split(label)]
     elif "\\" in label:
         lines = _LABEL_ESCAPE.sub(lambda escape: _drawn(escape.group(1), node), label).split("\n")
     else:

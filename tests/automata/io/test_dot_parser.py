@@ -119,3 +119,22 @@ def test_parse_dot_abbreviates_long_names() -> None:
     with pytest.raises(BrokenFile) as caught:
         parse_dot("digraph { " + "a" * 1_000_000 + " -> b [label=x] }")
     assert len(str(caught.value)) < 300
+
+
+def test_parse_graph_with_many_defaults_keeps_few() -> None:
+    """Every edge had a copy of all defaults: 285 KB of text took 2 GB."""
+    defaults = ",".join(f"k{i}=1" for i in range(2_000))
+    edges = "".join(f"a -> b:{i} [label=x{i}]; " for i in range(2_000))
+    graph = parse_graph(Reading(text=f"digraph {{ node [{defaults}]; edge [{defaults}, color=red]; {edges} }}"))
+    assert len(graph.edges) == 2_000
+    assert all(edge.attributes == {"color": "red", "label": f"x{i}"} for i, edge in enumerate(graph.edges))
+    assert all(node.attributes == {} for node in graph.nodes.values())
+
+
+@pytest.mark.parametrize("kind", ["node", "edge"])
+def test_parse_graph_refuses_a_long_default_label_for_many(kind: str) -> None:
+    label, some = "x\\n" * 20_000, "; ".join(f"n{i} -> n{i + 1}" for i in range(2_000))
+    with pytest.raises(BrokenFile, match="a default label of 60,000 letters is repeated too often"):
+        parse_graph(Reading(text=f'digraph {{ {kind} [label="{label}"]; {some} }}'))
+    some = "; ".join(f"n{i} -> n{i + 1}" for i in range(10))
+    assert len(parse_graph(Reading(text=f'digraph {{ {kind} [label="{label}"]; {some} }}')).edges) == 10

@@ -9,6 +9,8 @@ import pytest
 
 from detent.automata import Mealy, Moore, Semiautomaton, read_machine
 from detent.automata.io import AmbiguousFile, parse_dot
+from detent.automata.io.dot_parser import Html
+from detent.automata.io.dot_reader import lines_of
 from detent.errors import BrokenFile
 
 DIALECTS = Path(__file__).parent / "dialects"
@@ -222,3 +224,19 @@ def test_read_dot_large_learnlib_file() -> None:
     assert np.array_equal(machine.tables, tables)
     names = np.array(machine.outputs)
     assert np.array_equal(names[machine.readout], np.char.add(np.char.add("output(", readout.astype(str)), ", TRUE)"))
+
+
+def test_lines_of_html_takes_time_in_proportion() -> None:
+    """20 KB of blanks took 6.5 seconds, and ten times as much takes a hundred times as long in a quadratic search.
+
+    The test would not end in an hour.
+    """
+    for text in ("<" + " " * 2_000_000, "<" + " " * 500_000 + "/" + " " * 500_000 + "x>", "< " * 200_000):
+        assert isinstance(lines_of(Html(text)), list)
+    assert lines_of(Html("a<br/>b< br >c< / br >d<BR />e</br>f<brx>g")) == ["a", "b", "c", "d", "e", "fg"]
+
+
+@pytest.mark.parametrize("digits", ["9" * 5_000, "x" + "f" * 5_000, "0" * 5_000 + "1" * 9, "99999999", "x1000000"])
+def test_lines_of_an_entity_with_many_digits(digits: str) -> None:
+    assert lines_of(Html(f"a&#{digits};b")) == ["a\ufffdb"]
+    assert lines_of(Html("&#65;&#x42;&#000067;&#1114109;")) == ["ABC\U0010fffd"]

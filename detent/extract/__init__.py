@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from detent._lazy import lazy
 
 if TYPE_CHECKING:
+    from detent.extract.adapter import Adapter as Adapter
     from detent.extract.explore import Budget as Budget
     from detent.extract.extract import digest as digest
     from detent.extract.extract import extract as extract

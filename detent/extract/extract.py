@@ -3,36 +3,50 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from detent._types import Bools, Ints
 from detent.automata import Moore
 from detent.errors import InvalidInput, InvalidMachine
 from detent.extract.explore import Budget, ExploredLayer, Progress, explore
+from detent.extract.graph.nodes import Graph, describe
+from detent.extract.graph.trace import unwrapped
 from detent.extract.network import EvaluatedNetwork, Network
 from detent.extract.result import REFUSED, Extracted, LayerTables
 from detent.nn import Backbone
 
+if TYPE_CHECKING:
+    from detent.extract.adapter import Adapter
+
 
 def extract(
-    model: Backbone, *, symbols: Sequence[str] | None = None, labels: Sequence[str] | None = None,
+    model: nn.Module | Adapter, *, symbols: Sequence[str] | None = None,
+    inputs: Mapping[str, Tensor] | None = None, labels: Sequence[str] | None = None,
     answers: Sequence[str] | None = None, grammar: Moore | None = None, format: str = "float64",
     budget: Budget = Budget(), progress: Progress | None = None,  # noqa: B008
 ) -> Extracted:  # fmt: skip
     """The machine that a model computes, over all words or over those of a grammar.
 
+    - `model`: any module that contains NFSM layers and maps tokens (B L) or vectors (B L n) to logits (B L labels);
+      what it does with them is found by tracing (see `detent.extract.graph`). Or an `Adapter`.
     - `symbols`, `labels`, `answers`: names, in the order of their numbers; '0', '1', ... by default. If there are fewer
       symbols than the model has tokens, the remaining tokens are never read.
+    - `inputs`: where symbols are input vectors, the vector of each by its name.
     - `grammar`: a machine over the same symbols that outputs 'refused' once a word is not permitted.
     - `format`: the format in which logits and margins are computed, 'float64' or 'float32'. For other formats see
       `rounding_errors`.
     - `progress`: called with the number of configurations reached, and of those not yet expanded.
     """
+    if not isinstance(model, Backbone):
+        return _extract_foreign(model, symbols, inputs, labels, grammar, format, budget, progress)
+    if inputs is not None:
+        raise InvalidInput("a Backbone reads tokens; `inputs` is for models that read vectors.")
     names = _names("symbols", symbols or (grammar.symbols if grammar is not None else None), model.vocabulary)
     if labels is not None and len(labels) != model.labels:
         raise InvalidInput(f"this model has {model.labels} labels; got names for {len(labels)}.")
@@ -42,6 +56,61 @@ def extract(
         answers=_names("answers", answers, model.answers), grammar=grammar, weights=digest(model), format=format,
         budget=budget, progress=progress,
     )  # fmt: skip
+
+
+def _extract_foreign(
+    model: nn.Module | Adapter, symbols: Sequence[str] | None, inputs: Mapping[str, Tensor] | None,
+    labels: Sequence[str] | None, grammar: Moore | None, format: str, budget: Budget, progress: Progress | None,
+) -> Extracted:  # fmt: skip
+    from detent.extract.adapter import Adapter, AdapterNetwork
+    from detent.extract.graph.network import TracedNetwork
+
+    if symbols is None:
+        symbols = tuple(inputs) if inputs is not None else None if grammar is None else grammar.symbols
+    if symbols is None:
+        raise InvalidInput(
+            "which symbols does the model read? Pass symbols=[...], the names of its tokens in the order of their "
+            "numbers, or inputs={name: vector}."
+        )
+    if len(set(symbols)) != len(symbols) or not symbols:
+        raise InvalidInput(f"symbols are one or more different names; got {list(symbols)}.")
+    vectors = None if inputs is None else input_vectors(inputs, symbols)
+    if isinstance(model, Adapter):
+        network: Network = AdapterNetwork(model, len(symbols), format, vectors)
+        weights = model.digest()
+    elif isinstance(model, nn.Module):
+        network = traced = TracedNetwork(model, len(symbols), format, vectors=vectors)
+        weights = digest_graph(unwrapped(model), traced.graph)
+    else:
+        raise InvalidInput(f"extract reads an nn.Module or an Adapter; got {type(model).__name__}.")
+    count: int = network.labels  # type: ignore[attr-defined]
+    if labels is not None and len(labels) != count:
+        raise InvalidInput(f"this model has {count} labels; got names for {len(labels)}.")
+    return extract_network(
+        network, symbols=tuple(symbols), labels=_names("labels", labels, count), grammar=grammar, weights=weights,
+        format=format, budget=budget, progress=progress,
+    )  # fmt: skip
+
+
+def input_vectors(inputs: Mapping[str, Tensor], symbols: Sequence[str]) -> Tensor:
+    """A n: the vectors of symbols, checked."""
+    if set(inputs) != set(symbols):
+        raise InvalidInput(f"inputs has vectors for {list(inputs)}; the symbols are {list(symbols)}.")
+    rows = []
+    for symbol in symbols:
+        row = torch.as_tensor(inputs[symbol]).detach().cpu()
+        if row.ndim != 1 or not row.is_floating_point():
+            raise InvalidInput(
+                f"the input of symbol {symbol!r} is a vector of floating-point numbers; got {row.dtype} of shape "
+                f"{tuple(row.shape)}."
+            )
+        if not bool(torch.isfinite(row).all()):
+            raise InvalidInput(f"the input of symbol {symbol!r} is not finite everywhere (NaN or infinity).")
+        rows.append(row.to(torch.float64))
+    widths = {len(row) for row in rows}
+    if len(widths) != 1 or 0 in widths:
+        raise InvalidInput(f"the inputs of all symbols have one width; got {sorted(widths)}.")
+    return torch.stack(rows)
 
 
 def extract_network(
@@ -66,6 +135,7 @@ def extract_network(
         answer_ids=None if answered is None else _frozen(answered.best),
         answer_margins=None if answered is None else _frozen(answered.margins),
         grammar=grammar, weights=weights, format=format,
+        source=None if isinstance(network, EvaluatedNetwork) else network,
     )  # fmt: skip
 
 
@@ -123,11 +193,24 @@ def digest(model: nn.Module) -> str:
     For every entry of the state dict, sorted by name: the line "name dtype shape", the bytes in row-major order and in
     little-endian, and a line end.
     """
+    return _digest(model.state_dict()).hexdigest()
+
+
+def digest_graph(model: nn.Module, graph: Graph) -> str:
+    """The SHA-256 of a traced model: its weights and buffers as in `digest`, then a line for every operation."""
+    buffers = {name: tensor for name, tensor in model.named_buffers() if tensor is not None}
+    held = _digest({**buffers, **model.state_dict()})
+    for line in describe([*graph.roots]):
+        held.update(f"{line}\n".encode())
+    return held.hexdigest()
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> hashlib._Hash:
     digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
+    for name, tensor in sorted(tensors.items()):
         array = tensor.detach().cpu().contiguous()
         shape = "x".join(map(str, array.shape))
         digest.update(f"{name} {str(array.dtype).removeprefix('torch.')} {shape}\n".encode())
         digest.update(array.reshape(-1).view(torch.uint8).numpy().tobytes())
         digest.update(b"\n")
-    return digest.hexdigest()
+    return digest

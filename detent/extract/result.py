@@ -157,6 +157,8 @@ class Extracted:
     """SHA-256 of the weights."""
     format: str
     """The format in which logits were evaluated."""
+    source: Any = None
+    """What the machine was read out of, for models written elsewhere: rounding bounds, regions and `watch` need it."""
 
     @property
     def heads(self) -> tuple[tuple[int, ...], ...]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from torch import nn
 
 from detent._types import Bools, Floats, Ints
 from detent.errors import InvalidInput
@@ -107,9 +108,11 @@ def coarsest(
 
 
 def rounding_errors(
-    model: Backbone, extracted: Extracted, format: str, *, assumptions: Assumptions | None = None
+    model: nn.Module, extracted: Extracted, format: str, *, assumptions: Assumptions | None = None
 ) -> RoundingErrors:
     """Error bounds, in a format of `FORMATS`, for the logits of every window and read-out of an extraction."""
+    if not isinstance(model, Backbone):
+        return _of_graph(model, extracted, format, assumptions)
     traced = Traced(model, format, symbols=len(extracted.symbols), assumptions=assumptions)
     columns = []
     for number, layer in enumerate(extracted.layers):
@@ -122,6 +125,21 @@ def rounding_errors(
         answers=None if answers is None else _errors(answers, extracted.answer_ids, extracted.answer_margins),
         assumes=traced.assumptions.sentences(format),
     )  # fmt: skip
+
+
+def _of_graph(model: nn.Module, extracted: Extracted, format: str, assumptions: Assumptions | None) -> RoundingErrors:
+    """The same for a model written elsewhere, on the graph that it was traced to."""
+    from detent.extract.extract import digest_graph
+    from detent.extract.graph.leads import graph_rounding_errors
+    from detent.extract.graph.network import TracedNetwork
+    from detent.extract.graph.trace import unwrapped
+
+    network = extracted.source
+    if not isinstance(network, TracedNetwork):
+        raise InvalidInput("rounding is bounded for models that were traced; this machine comes from an adapter.")
+    if digest_graph(unwrapped(model), network.graph) != extracted.weights:
+        raise InvalidInput("this machine was extracted from other weights; extract the model again.")
+    return graph_rounding_errors(network, extracted, format, assumptions=assumptions)
 
 
 def _errors(decided: BoundedArgmax, best: Ints | None, margins: Floats | None) -> Floats:

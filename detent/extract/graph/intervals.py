@@ -1,0 +1,454 @@
+"""A graph on intervals: whatever a machine of a given arithmetic computes, for inputs in a region, lies inside.
+
+    R  rows     n  entries of a node
+
+Beside the interval of every entry there is a Euclidean ball around the whole vector, and the smaller of the two counts:
+a matrix stretches a ball by its largest singular value and an interval by sums of absolute values. `error` is what a
+single operation adds: the rounding of the format. All numbers are raised by what float64 may have lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from detent._types import Floats, Ints
+from detent.errors import InvalidInput
+from detent.extract.graph.functions import FUNCTIONS, lines
+from detent.extract.graph.nodes import (
+    Add,
+    Begin,
+    Constant,
+    Conv,
+    Function,
+    Gather,
+    Graph,
+    Input,
+    Multiply,
+    Node,
+    Normalize,
+    Scale,
+    Shift,
+    State,
+)  # fmt: skip
+from detent.extract.graph.steps import Region, Steps
+from detent.extract.result import head_offsets
+from detent.extract.rounding.arithmetic import EXACT, OURS, Arithmetic
+from detent.extract.rounding.balls import above, below, length, product, spectral
+from detent.extract.rounding.layers import of_sum, overflow, stored
+from detent.number_formats import Format
+
+SQUARINGS = 8
+Place = tuple[Node, int]
+"""A node, and how many steps ago."""
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """For every row and entry, all numbers within `rad` of `mid`; the whole row within `ball` of it."""
+
+    mid: Floats
+    """R n."""
+    rad: Floats
+    """R n."""
+    ball: Floats
+    """R."""
+    error: Floats
+    """R n: what the last operation may add by rounding."""
+
+    @classmethod
+    def of(cls, mid: Floats, rad: Floats, error: Floats, ball: Floats | None = None) -> Interval:
+        """Radii are raised; the error is contained in `rad` already."""
+        known = np.isfinite(mid)
+        rad = np.where(known, above(rad, mid.shape[-1]), np.inf)
+        whole = length(rad)
+        ball = whole if ball is None else np.minimum(whole, above(ball, mid.shape[-1]))
+        return cls(np.where(known, mid, 0.0), np.minimum(rad, ball[:, None]), ball, error)
+
+    @classmethod
+    def points(cls, mid: Floats) -> Interval:
+        return cls(mid, np.zeros_like(mid), np.zeros(len(mid)), np.zeros_like(mid))
+
+    @property
+    def size(self) -> Floats:
+        """R n: no smaller than any number inside."""
+        return above(np.abs(self.mid) + self.rad)
+
+    @property
+    def lower(self) -> Floats:
+        return self.mid - above(self.rad + 2.0**-52 * np.abs(self.mid))
+
+    @property
+    def upper(self) -> Floats:
+        return self.mid + above(self.rad + 2.0**-52 * np.abs(self.mid))
+
+    def narrowed(self, lower: Floats, upper: Floats) -> Interval:
+        """The part between other bounds that hold as well."""
+        low, high = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
+        with np.errstate(invalid="ignore"):
+            mid = 0.5 * (low + high)
+            rad = above(np.maximum(np.maximum(high - mid, mid - low), 0.0) + 2.0**-50 * (np.abs(low) + np.abs(high)))
+        smaller = np.isfinite(rad) & (rad < self.rad)
+        mid, rad = np.where(smaller, mid, self.mid), np.where(smaller, rad, self.rad)
+        return Interval(mid, rad, length(rad), self.error)
+
+
+class Parameters:
+    """The parameters of a graph as a format stores them, with their norms."""
+
+    def __init__(self, format: Format) -> None:
+        self.format = format
+        self._arrays: dict[int, tuple[Tensor, Floats]] = {}
+        self._norms: dict[int, tuple[Floats, float]] = {}
+
+    def array(self, tensor: Tensor) -> Floats:
+        if id(tensor) not in self._arrays:
+            kept = tensor.detach()
+            if self.format.name != "real":
+                kept = kept.to(getattr(torch, self.format.name))
+            self._arrays[id(tensor)] = tensor, np.array(kept.to("cpu", torch.float64).numpy())
+        return self._arrays[id(tensor)][1]
+
+    def norms(self, tensor: Tensor) -> tuple[Floats, float]:
+        """(Euclidean norms of the rows, largest singular value)."""
+        if id(tensor) not in self._norms:
+            weight = self.array(tensor)
+            flat = weight if len(weight) <= weight.shape[1] else np.ascontiguousarray(weight.T)
+            self._norms[id(tensor)] = length(weight), float(spectral(flat, SQUARINGS))
+        return self._norms[id(tensor)]
+
+
+class IntervalBounds:
+    """Intervals of every node of a graph, for some steps of words that began equally long ago."""
+
+    def __init__(
+        self, graph: Graph, arithmetic: Arithmetic, steps: Steps, *, parameters: Parameters | None = None,
+        region: Region | None = None, dropped: Sequence[Sequence[int]] | None = None,
+    ) -> None:  # fmt: skip
+        self.graph, self.arithmetic, self.steps, self.region = graph, arithmetic, steps, region
+        self.parameters = parameters or Parameters(arithmetic.store)
+        self.dropped = dropped or [()] * len(graph.layers)
+        """For every layer the heads that may be at any of their indices."""
+        began = (steps.symbols >= 0).sum(1)
+        assert len(np.unique(began)) <= 1
+        self.begun = int(began[0]) if len(began) else steps.symbols.shape[1]
+        self._held: dict[Place, Interval] = {}
+
+    def __len__(self) -> int:
+        return len(self.steps.symbols)
+
+    def at(self, node: Node, lag: int = 0) -> Interval:
+        """The interval of a node some steps ago."""
+        pending: list[Place] = [(node, lag)]
+        while pending:
+            place = pending[-1]
+            missing = [arg for arg in self.arguments(*place) if arg not in self._held]
+            if missing:
+                pending += missing
+            else:
+                pending.pop()
+                if place not in self._held:
+                    with np.errstate(all="ignore"):
+                        self._held[place] = self._compute(*place)
+        return self._held[node, lag]
+
+    def narrow(self, node: Node, lag: int, lower: Floats, upper: Floats) -> None:
+        """Use tighter bounds of a node for everything that is computed later."""
+        self._held[node, lag] = self.at(node, lag).narrowed(lower, upper)
+
+    def arguments(self, node: Node, lag: int) -> list[Place]:
+        """The places that a node reads."""
+        if isinstance(node, Begin) and lag >= self.begun:
+            return []
+        if isinstance(node, Conv):
+            return [(node.args[0], lag + back) for back, _ in node.taps]
+        back = node.lag if isinstance(node, Shift) else 0
+        return [(arg, lag + back) for arg in node.args]
+
+    def _compute(self, node: Node, lag: int) -> Interval:
+        args = [self._held[place] for place in self.arguments(node, lag)]
+        rule = RULES.get(type(node))
+        if rule is None:
+            raise InvalidInput(f"rounding of {node.name} is not bounded: it is none of the operations known here.")
+        if isinstance(node, Input | State | Begin):
+            return rule(self, node, lag, *args)
+        return rule(self, node, *args)
+
+    # What depends on no other node
+
+    def input(self, node: Input, lag: int) -> Interval:
+        symbols = self.steps.symbols[:, -1 - lag]
+        if node.table is not None:
+            return Interval.points(self.parameters.array(node.table)[symbols])
+        assert self.region is not None
+        mid = self.region.centers[symbols]
+        radius = self.region.radii[symbols]
+        store = self.arithmetic.store
+        rounding = store.unit * (np.abs(mid) + radius[:, None]) + store.tiny
+        ball = above(length(rounding) + radius * (1.0 if self.region.norm == "l2" else np.sqrt(mid.shape[1])))
+        return Interval.of(mid, radius[:, None] + rounding, rounding, ball)
+
+    def state(self, node: State, lag: int) -> Interval:
+        block, indices = self.graph.layers[node.layer].module, self.steps.indices[node.layer][:, -1 - lag]
+        whole = Interval.points(self._values(node.layer, indices))
+        projected = self.affine(
+            whole, [(self.parameters.array(block.out_proj.weight), *self.parameters.norms(block.out_proj.weight))],
+            self.parameters.array(block.out_proj.bias), stores=1,
+        )  # fmt: skip
+        for head in self.dropped[node.layer]:
+            hull = self.contributions(node.layer, head)
+            center, half = 0.5 * (hull.min(0) + hull.max(0)), 0.5 * (hull.max(0) - hull.min(0))
+            mid = projected.mid + center
+            rad = projected.rad + half + 2.0**-50 * np.abs(hull).max(0)
+            projected = Interval.of(mid, rad, projected.error + OURS.gamma(4) * np.abs(hull).max(0))
+        return projected
+
+    def _values(self, layer: int, indices: Ints) -> Floats:
+        block = self.graph.layers[layer].module
+        values = self.parameters.array(block.values)[np.maximum(indices, 0) + np.array(head_offsets(block.heads))]
+        values = values.copy()
+        values[:, list(self.dropped[layer])] = 0.0
+        return values.reshape(len(indices), block.value_width * len(block.heads))
+
+    def contributions(self, layer: int, head: int) -> Floats:
+        """d m: what a head adds to the output of its layer at each of its indices, to float64."""
+        block = self.graph.layers[layer].module
+        begin = head_offsets(block.heads)[head]
+        values = self.parameters.array(block.values)[begin : begin + block.heads[head]]
+        columns = slice(head * block.value_width, (head + 1) * block.value_width)
+        return product(values, np.ascontiguousarray(self.parameters.array(block.out_proj.weight)[:, columns].T))
+
+    # Operations
+
+    def affine(
+        self, x: Interval, taps: Sequence[tuple[Floats, Floats, float]], bias: Floats | None, *, stores: int = 2,
+        groups: int = 1, others: Sequence[Interval] = (),
+    ) -> Interval:  # fmt: skip
+        """bias + the sum of W x, for (W, row norms, largest singular value) of every tap."""
+        held = [x, *others]
+        y: Any = 0.0
+        magnitude: Any = 0.0
+        rad: Any = 0.0
+        by_ball: Any = 0.0
+        ball: Any = 0.0
+        terms = 1
+        for value, (weight, rows, norm) in zip(held, taps, strict=True):
+            mid, radius = self._grouped(value.mid, groups), self._grouped(value.rad, groups)
+            y = y + product(mid, np.ascontiguousarray(weight.T))
+            absolute = np.ascontiguousarray(np.abs(weight).T)
+            moved = product(radius, absolute)
+            magnitude = magnitude + product(np.abs(mid), absolute) + moved
+            part = np.minimum(np.repeat(value.ball, groups), length(radius))[:, None]
+            rad, by_ball, ball = rad + moved, by_ball + rows * part, ball + norm * value.ball
+            terms += weight.shape[1]
+        b: Any = 0.0 if bias is None else bias
+        y, magnitude = y + b, above(magnitude + np.abs(b), terms)
+        moved = np.minimum(above(rad, terms), above(by_ball))
+        partial = above(magnitude + np.abs(y) + moved, terms) / 2.0
+        ours = of_sum(terms, partial, magnitude, OURS)
+        error: Any = of_sum(terms, partial, magnitude, self.arithmetic) + overflow(magnitude, self.arithmetic.inner)
+        for _ in range(stores):
+            error = error + stored(np.abs(y) + np.abs(b) + moved + error + ours, self.arithmetic)
+        error = above(error)
+        n = y.shape[1] * groups
+        y, moved, ours, error = (np.reshape(part, (-1, n)) for part in (y, moved, ours, error))
+        return Interval.of(y, moved + ours + error, error, above(ball + length(above(ours + error))))
+
+    @staticmethod
+    def _grouped(array: Floats, groups: int) -> Floats:
+        return array.reshape(len(array) * groups, array.shape[1] // groups)
+
+    def conv(self, node: Conv, *args: Interval) -> Interval:
+        read = self.parameters
+        taps = [(read.array(weight), *read.norms(weight)) for _, weight in node.taps]
+        bias = None if node.bias is None else read.array(node.bias)
+        return self.affine(args[0], taps, bias, groups=node.groups, others=args[1:])
+
+    def scale(self, node: Scale, x: Interval) -> Interval:
+        factor = np.ones(1) if node.factor is None else self.parameters.array(node.factor)
+        offset = np.zeros(1) if node.offset is None else self.parameters.array(node.offset)
+        hidden = np.zeros(1) if node.hidden is None else self.parameters.array(node.hidden)
+        mid = x.mid * factor + offset
+        moved = above(np.abs(factor) * x.rad)
+        magnitude = above(np.abs(factor) * x.size + np.abs(offset) + hidden)
+        arithmetic, assumed = self.arithmetic, self.arithmetic.assumed
+        ulps = 2 * assumed.basic + assumed.divide + (0.0 if node.hidden is None else assumed.root + 8 * assumed.basic)
+        error = (
+            arithmetic.several(ulps) * magnitude + 4.0 * arithmetic.inner.tiny + overflow(magnitude, arithmetic.inner)
+        )
+        error = error + 2.0 * stored(magnitude + error, arithmetic)
+        ours = OURS.several(8.0) * magnitude
+        ball = float(np.abs(factor).max()) * x.ball + length(above(error + ours))
+        return Interval.of(mid, moved + error + ours, above(error), ball)
+
+    def add(self, node: Add, x: Interval, y: Interval) -> Interval:
+        mid, moved = x.mid + node.sign * y.mid, x.rad + y.rad
+        magnitude = above(np.abs(mid) + moved)
+        error = self.arithmetic.gamma(1) * magnitude + self.arithmetic.inner.tiny
+        error = error + stored(magnitude + error, self.arithmetic) + overflow(magnitude, self.arithmetic.inner)
+        ours = OURS.gamma(1) * magnitude
+        return Interval.of(mid, moved + error + ours, above(error), x.ball + y.ball + length(above(error + ours)))
+
+    def multiply(self, node: Multiply, x: Interval, y: Interval) -> Interval:
+        mid = x.mid * y.mid
+        moved = above(np.abs(x.mid) * y.rad + np.abs(y.mid) * x.rad + x.rad * y.rad)
+        magnitude = above(np.abs(mid) + moved)
+        error = self.arithmetic.gamma(1) * magnitude + self.arithmetic.inner.tiny
+        error = error + stored(magnitude + error, self.arithmetic) + overflow(magnitude, self.arithmetic.inner)
+        ours = OURS.gamma(2) * magnitude
+        ball = np.abs(x.mid).max(-1) * y.ball + np.abs(y.mid).max(-1) * x.ball + x.rad.max(-1) * y.ball
+        return Interval.of(mid, moved + error + ours, above(error), ball + length(above(error + ours)))
+
+    def function(self, node: Function, x: Interval) -> Interval:
+        scalar = FUNCTIONS[node.function]
+        low, high = function_range(node.function, x.lower, x.upper)
+        mid = scalar.value(x.mid)
+        moved: Any = above(np.maximum(np.maximum(high - mid, mid - low), 0.0))
+        f = above(np.abs(mid) + moved)
+        # a steepest slope times the radius is tighter where the interval is short
+        moved = np.minimum(moved, above(scalar.steepest * x.rad + OURS.several(64.0) * f))
+        error: Any = scalar.error(self.arithmetic, x.size, f) + overflow(x.size, self.arithmetic.inner)
+        error = above(error + (stored(f + error, self.arithmetic) if node.function != "relu" else 0.0))
+        return Interval.of(
+            mid, moved + error, error, scalar.steepest * x.ball + length(above(error + OURS.several(64.0) * f))
+        )
+
+    def normalize(self, node: Normalize, x: Interval) -> Interval:
+        parts = NormParts.of(self, node, x)
+        gain, bias = parts.gain, parts.bias
+        mid = gain * parts.centered.mid * parts.inverse[:, None] + bias
+        spread = above(parts.most * parts.wobble[:, None])
+        moved = above(np.abs(gain) * (parts.centered.rad * parts.largest[:, None] + spread))
+        ours = OURS.several(64.0) * above(np.abs(gain) * parts.most * parts.largest[:, None] + np.abs(bias))
+        error = parts.rounding(self.arithmetic)
+        by_ball = np.abs(gain).max() * above(parts.ball * parts.stretch)
+        ball = above(by_ball + length(above(error + ours)))
+        y, rad, error = (np.reshape(part, x.mid.shape) for part in (mid, moved + ours + error, error))
+        return Interval.of(y, rad, error, np.sqrt((ball.reshape(len(x.mid), -1) ** 2).sum(1)))
+
+    def gather(self, node: Gather, *args: Interval) -> Interval:
+        mid, rad = (np.concatenate([getattr(arg, part) for arg in args], axis=1) for part in ("mid", "rad"))
+        index, zero = node.index, node.index < 0
+        picked = [np.where(zero, 0.0, part[:, np.maximum(index, 0)]) for part in (mid, rad)]
+        often = np.bincount(index[~zero]).max(initial=1)
+        ball = np.sqrt(often * np.sum([arg.ball**2 for arg in args], axis=0))
+        return Interval.of(picked[0], picked[1], np.zeros_like(picked[0]), above(ball))
+
+    def shift(self, node: Shift, x: Interval) -> Interval:
+        return Interval(x.mid, x.rad, x.ball, np.zeros_like(x.mid))
+
+    def begin(self, node: Begin, lag: int, *args: Interval) -> Interval:
+        if not args:
+            return Interval.points(np.zeros((len(self), node.size)))
+        return Interval(args[0].mid, args[0].rad, args[0].ball, np.zeros_like(args[0].mid))
+
+    def constant(self, node: Constant) -> Interval:
+        return Interval.points(np.tile(self.parameters.array(node.value), (len(self), 1)))
+
+
+def function_range(name: str, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    """What a function takes on an interval: no larger, no smaller."""
+    if name == "relu":
+        return np.maximum(lower, 0.0), np.maximum(upper, 0.0)
+    safe = np.isfinite(lower) & np.isfinite(upper)
+    low, high = np.where(safe, lower, -1e9), np.where(safe, upper, 1e9)
+    around = lines(name, low, high)
+    ends = np.stack([around.low_slope * low + around.low, around.low_slope * high + around.low])
+    tops = np.stack([around.high_slope * low + around.high, around.high_slope * high + around.high])
+    slack = 2.0**-48 * (np.abs(ends).max(0) + np.abs(tops).max(0) + np.abs(low) + np.abs(high))
+    return np.where(safe, ends.min(0) - slack, -np.inf), np.where(safe, tops.max(0) + slack, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class NormParts:
+    """A norm by groups (R groups rows): the centered input, the reciprocal of sigma, and how far both may move."""
+
+    x: Interval
+    centered: Interval
+    gain: Floats
+    bias: Floats
+    inverse: Floats
+    """1 / sigma at the midpoint."""
+    least: Floats
+    """No larger than any sigma."""
+    largest: Floats
+    """No smaller than any 1 / sigma."""
+    wobble: Floats
+    """No smaller than the change of 1 / sigma."""
+    ball: Floats
+    stretch: Floats
+    """No smaller than how much normalizing stretches a difference."""
+    center: bool
+
+    @property
+    def most(self) -> Floats:
+        return self.centered.size
+
+    @classmethod
+    def of(cls, bounds: IntervalBounds, node: Normalize, x: Interval) -> NormParts:
+        m = node.size // node.groups
+        mid, rad = x.mid.reshape(-1, m), x.rad.reshape(-1, m)
+        ball = np.minimum(np.repeat(x.ball, node.groups), length(rad))
+        x = Interval(mid, rad, ball, np.zeros_like(mid))
+        if node.centered:
+            center = mid.mean(-1, keepdims=True)
+            slack = OURS.gamma(m + 3) * np.abs(mid).mean(-1, keepdims=True) * 4.0
+            c = Interval.of(
+                mid - center,
+                rad + rad.mean(-1, keepdims=True) + slack,
+                np.zeros_like(mid),
+                ball + length(np.broadcast_to(slack, mid.shape)),
+            )
+        else:
+            c = x
+        square = np.square(c.mid).mean(-1)
+        sigma = np.sqrt(square + node.epsilon)
+        slack = 2.0**-40 * (sigma + np.sqrt(np.square(np.abs(mid)).mean(-1)))
+        low = np.sqrt(np.square(np.maximum(np.abs(c.mid) - c.rad, 0.0)).mean(-1) + node.epsilon)
+        high = np.sqrt(np.square(c.size).mean(-1) + node.epsilon)
+        moved = above(ball / np.sqrt(m))
+        low = np.maximum(np.maximum(low, sigma - moved) - slack, below(np.sqrt(np.float64(node.epsilon))))
+        high = np.minimum(high, sigma + moved) + slack
+        inverse = 1.0 / sigma
+        wobble = above(np.maximum(np.maximum(1.0 / low - inverse, inverse - 1.0 / high), 0.0) + 2.0**-45 * inverse)
+        gain = np.ones(m) if node.gain is None else bounds.parameters.array(node.gain)
+        bias = np.zeros(m) if node.bias is None else bounds.parameters.array(node.bias)
+        stretch = above(1.0 / np.sqrt(below(sigma - slack) * low))
+        return cls(x, c, gain, bias, inverse, low, above(1.0 / low), wobble, ball, stretch, node.centered)
+
+    def rounding(self, arithmetic: Arithmetic) -> Floats:
+        """Of computing and storing gain * (x - mean) / sigma + bias; see `rounding/README.md`."""
+        if arithmetic is EXACT:
+            return np.zeros_like(self.x.mid)
+        m, assumed, tiny = self.x.mid.shape[1], arithmetic.assumed, arithmetic.inner.tiny
+        size, least = self.x.size, self.least[:, None]
+        mean_size, mean_square = size.mean(-1, keepdims=True), np.square(size).mean(-1, keepdims=True)
+        mean = (arithmetic.mean(m) * mean_size + (m + 2) * tiny) if self.center else np.zeros_like(mean_size)
+        variance = (
+            assumed.variance * arithmetic.gamma(m + 3) * mean_square + (m + 4) * (1.0 + np.sqrt(m * mean_square)) * tiny
+        )
+        of_square = above((1.0 + arithmetic.gamma(1)) * variance / np.square(least) + arithmetic.gamma(2))
+        of_root = of_square / 2.0 / np.maximum(1.0 - of_square, 0.0) ** 1.5
+        of_root = np.where(of_square < 0.5, of_root * (1.0 + arithmetic.several(assumed.root)), np.inf)
+        inverse = above(of_root + arithmetic.several(assumed.root))
+        gain = np.abs(self.gain)
+        terms = (1.0 + inverse) * gain * (size + (mean_size if self.center else 0.0) + mean) / least + np.abs(self.bias)
+        error = inverse * gain * self.most / least + (1.0 + inverse) * gain * mean / least + arithmetic.gamma(6) * terms
+        under = 16.0 * m * tiny * (1.0 + gain) * (1.0 + size) * (1.0 + 1.0 / least)
+        error = above(error + under + overflow(m * mean_square + terms, arithmetic.inner))
+        return above(error + stored(terms + error, arithmetic))
+
+
+RULES: dict[type[Node], Callable[..., Interval]] = {
+    Input: IntervalBounds.input, State: IntervalBounds.state, Constant: IntervalBounds.constant,
+    Conv: IntervalBounds.conv, Scale: IntervalBounds.scale, Add: IntervalBounds.add, Multiply: IntervalBounds.multiply,
+    Function: IntervalBounds.function, Normalize: IntervalBounds.normalize, Gather: IntervalBounds.gather,
+    Shift: IntervalBounds.shift, Begin: IntervalBounds.begin,
+}  # fmt: skip
+NONLINEAR = (Function, Multiply, Normalize)
+"""Operations whose bounds depend on how wide the intervals of their arguments are."""

@@ -188,9 +188,10 @@ def graph_rounding_errors(
     assumptions = assumptions or ASSUMED[format]
     leads = LeadBounds(network, assumptions.arithmetic(format), region or network.region, network.dropped)
     columns: list[Floats] = []
+    unit = FORMATS[format].unit
     for number, layer in enumerate(extracted.layers):
         if number == len(network.blocks):  # a delay: nothing is computed
-            columns.append(np.zeros(layer.margins.shape))
+            columns.append(_errors(layer.margins, layer.margins, unit))
             continue
         best, windows, used = layer.tables, layer.windows, layer.used
 
@@ -199,20 +200,21 @@ def graph_rounding_errors(
             found = leads.layer(number, windows[left], best[left], method)
             return np.where(used[left], found, np.inf)
 
-        columns.append(_errors(layer.margins, sharpened(bounded, len(best))))
+        columns.append(_errors(layer.margins, sharpened(bounded, len(best)), unit))
 
     def bounded_labels(left: Bools, method: str) -> Floats:
         return leads.labels(extracted.readout_inputs[left], extracted.label_ids[left], method)
 
-    labels = _errors(extracted.label_margins, sharpened(bounded_labels, len(extracted.label_ids)))
+    labels = _errors(extracted.label_margins, sharpened(bounded_labels, len(extracted.label_ids)), unit)
     return RoundingErrors(
         format=format, columns=tuple(columns), labels=labels, answers=None,
         assumes=(*assumptions.sentences(format), *network.assumes(assumptions, format)),
     )  # fmt: skip
 
 
-def _errors(margins: Floats, leads: Floats) -> Floats:
-    """Half of what the margin may lose, rounded up; infinite where nothing is known."""
+def _errors(margins: Floats, leads: Floats, unit: float) -> Floats:
+    """Half of what the margin may lose, rounded up, and at least a rounding; infinite where nothing is known."""
     with np.errstate(invalid="ignore"):
+        known = np.where(np.isinf(margins), 0.0, margins)
         lost = np.where(np.isinf(margins), 0.0, np.maximum(margins - leads, 0.0))
-    return np.nextafter(above(0.5 * lost), np.inf)
+    return np.nextafter(above(np.maximum(0.5 * lost, unit * known)), np.inf)

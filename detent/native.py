@@ -79,6 +79,8 @@ def _load() -> ctypes.CDLL | str:
     if os.environ.get("DETENT_NATIVE") == "0":
         return "the compiled kernels are switched off by DETENT_NATIVE=0; unset it"
     found = sorted(path for end in ("so", "pyd", "dylib") for path in Path(__file__).parent.glob(f"_kernels*.{end}"))
+    if other := os.environ.get("DETENT_KERNELS"):  # another build, such as one with sanitizers
+        found = [Path(other)]
     if not found:
         return f"the compiled kernels were not built; {_REMEDY}"
     try:

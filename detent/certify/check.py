@@ -77,10 +77,17 @@ class Refused(Exception):
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The content of a certificate file; `Unreadable` if it is not a certificate."""
     try:
-        content = json.loads(Path(path).read_bytes().decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
+        data = Path(path).read_bytes()
     except OSError as error:
         missing = isinstance(error, FileNotFoundError)
         raise Unreadable(path, "there is no such file." if missing else f"{error.strerror}.".lower()) from None
+    return read_bytes(data, path)
+
+
+def read_bytes(data: bytes, path: object = "certificate") -> dict[str, Any]:
+    """The same of the bytes of a file; its name is for errors."""
+    try:
+        content = json.loads(data.decode(), object_pairs_hook=_unique, parse_constant=_no_constant)
     except UnicodeDecodeError:
         raise Unreadable(path, "this is not UTF-8 text.") from None
     except json.JSONDecodeError as error:
@@ -94,7 +101,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         check_format(content)
     except Refused as reason:
         raise Unreadable(path, str(reason)) from None
-    return content
+    return dict(content)
 
 
 def check_format(content: Any) -> None:

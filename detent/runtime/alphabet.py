@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +19,14 @@ from detent._types import Ints
 from detent.errors import InvalidWord
 
 Word = Sequence[int] | Sequence[str] | str | bytes | bytearray | memoryview | Ints
+MOST_WORDS = 256
+"""Of a symbol that can be read from text."""
 NO_LETTER = 255
 """The number of a byte that is not a symbol; ASCII has at most 128 letters."""
+
+
+Trie = dict[Any, Any]
+"""From a word to what may follow it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +63,24 @@ class Alphabet:
     def most_words(self) -> int:
         """How many words the longest symbol has."""
         return max(len(name.split()) for name in self.symbols)
+
+    @cached_property
+    def words(self) -> Trie:
+        """The symbols of several words, word by word; the entry None is the symbol that ends there."""
+        if self.most_words > MOST_WORDS:
+            raise InvalidWord(
+                f"a symbol of {self.most_words:,} words cannot be read from text, where {MOST_WORDS} is the most; pass "
+                "symbols as a list."
+            )
+        root: Trie = {}
+        for name in self.symbols:
+            node = root
+            for word in name.encode("utf-8", "surrogatepass").split():
+                node = node.setdefault(word, {})
+            # a symbol with blanks of another kind than one space between its words does not occur in text
+            if b" ".join(name.encode("utf-8", "surrogatepass").split()) == name.encode("utf-8", "surrogatepass"):
+                node[None] = name.encode("utf-8", "surrogatepass")
+        return root
 
     @cached_property
     def letter_of(self) -> Ints | None:
@@ -106,12 +131,10 @@ class Alphabet:
         if self.most_words == 1:
             return words
         symbols, at = [], 0
+        encoded = [word.encode("utf-8", "surrogatepass") for word in words]
         while at < len(words):
-            for count in range(min(self.most_words, len(words) - at), 0, -1):
-                name = " ".join(words[at : at + count])
-                if name in self.number_of or count == 1:
-                    break
-            symbols.append(name)
+            symbol, count = longest(self.words, encoded, at)
+            symbols.append(words[at] if symbol is None else symbol.decode("utf-8", "surrogatepass"))
             at += count
         return symbols
 
@@ -151,6 +174,19 @@ class Alphabet:
         known = ", ".join(self.symbols[:12]) + (", ..." if len(self.symbols) > 12 else "")
         shown = name if len(name) <= 60 else name[:57] + "..."
         return InvalidWord(f"unknown symbol {shown!r} {where}.{hint} This machine reads {known}.")
+
+
+def longest(trie: Trie, words: Sequence[bytes], at: int) -> tuple[bytes | None, int]:
+    """(the longest symbol that begins at a word or None, how many words it has or 1)."""
+    symbol, count, node = None, 1, trie
+    for end in range(at, len(words)):
+        following = node.get(words[end])
+        if following is None:
+            break
+        node = following
+        if None in node:
+            symbol, count = node[None], end + 1 - at
+    return symbol, count
 
 
 def _native(array: Ints) -> Ints:

@@ -3,7 +3,8 @@
 A chunk gives the symbols that are complete, as numbers, and for every end of line the number of symbols before it.
 White space separates symbols; it is skipped where every symbol is one letter. Where symbols are words, an unknown word
 is lowercased and its trailing punctuation split off, if that makes symbols of it: 'Key?' is 'key' and '?'. The symbols
-before an unknown one are still returned; the error is raised at the next call.
+before an unknown one, or before a byte that is not UTF-8, are still returned; the error is raised at the next call. A
+byte order mark at the beginning is skipped.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ import numpy as np
 
 from detent._types import Ints
 from detent.errors import InvalidWord
-from detent.runtime.alphabet import Alphabet
+from detent.runtime.alphabet import Alphabet, longest
 
 Unknown = Literal["error", "skip"]
 BLANKS = (9, 10, 11, 12, 13, 32)
 NEWLINE = 10
+BYTE_ORDER_MARK = "\ufeff"
 NORMALIZED = 10_000
 """The number of normalized words that are cached."""
 
@@ -46,6 +48,9 @@ class Tokenizer:
         self.skipped = 0
         self._error: InvalidWord | None = None
         self._held = b""
+        self._mark = b"" if BYTE_ORDER_MARK in alphabet.symbols else BYTE_ORDER_MARK.encode()
+        self._begun = b""
+        """The first bytes, as long as they may be a byte order mark."""
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._number_of = {name.encode("utf-8", "surrogatepass"): a for a, name in enumerate(alphabet.symbols)}
         self._longest = (
@@ -75,6 +80,11 @@ class Tokenizer:
 
     def _read(self, chunk: bytes, *, final: bool) -> TokenChunk:
         self.refuse_unknown()
+        if self._mark:
+            self._begun += chunk
+            if not final and self._begun != self._mark and self._mark.startswith(self._begun):
+                return TokenChunk(np.zeros(0, np.int32), np.zeros(0, np.int64))
+            chunk, self._mark = self._begun.removeprefix(self._mark), b""
         return self._letters(chunk, final) if self.alphabet.by_letter else self._words(chunk, final)
 
     def _words(self, chunk: bytes, final: bool) -> TokenChunk:
@@ -106,11 +116,12 @@ class Tokenizer:
         if most == 1:
             symbols, words[:] = words[:], []
             return symbols
-        symbols, at = [], 0
-        while at < len(words) - ahead:
-            names = (b" ".join(words[at : at + count]) for count in range(min(most, len(words) - at), 1, -1))
-            symbols.append(next((name for name in names if name in self._number_of), words[at]))
-            at += symbols[-1].count(b" ") + 1
+        symbols, at, end = [], 0, len(words) - ahead
+        trie = self.alphabet.words
+        while at < end:
+            symbol, count = longest(trie, words, at)
+            symbols.append(words[at] if symbol is None else symbol)
+            at += count
         words[:at] = []
         return symbols
 
@@ -130,11 +141,19 @@ class Tokenizer:
         return found
 
     def _letters(self, chunk: bytes, final: bool) -> TokenChunk:
+        wrong = None
         try:
             text = self._decoder.decode(chunk, final)
         except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            raise InvalidWord(f"byte {byte:#04x} on line {self.line} or after is not UTF-8 text.") from None
+            wrong = error.object[error.start]
+            text = error.object[: error.start].decode()
+        piece = self._points_of(text)
+        if wrong is not None and self._error is None:
+            place = f"on line {self.line}, letter {self.in_line + 1}"
+            self._error = InvalidWord(f"the byte {wrong:#04x} {place}, is not UTF-8 text.")
+        return piece
+
+    def _points_of(self, text: str) -> TokenChunk:
         points = np.frombuffer(text.encode("utf-32-le"), "<u4")
         blank = self._blank[np.minimum(points, 255)] & (points < 256)
         ends = np.flatnonzero((points == NEWLINE) & blank)

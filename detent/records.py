@@ -36,18 +36,21 @@ def append(path: str | os.PathLike[str], row: Mapping[str, Any]) -> None:
         line = json.dumps(dict(row), ensure_ascii=False, allow_nan=False).encode() + b"\n"
     except (TypeError, ValueError) as error:
         raise BrokenFile(path, f"this row cannot be written as JSON ({error}): {dict(row)!r:.200}") from None
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
     try:
-        _lock(file)
-        _mend(file)
-        whole = os.fstat(file).st_size
-        if os.write(file, line) < len(line):
-            os.ftruncate(file, whole)
-            raise OSError(errno.ENOSPC, "no space for another row", str(path))
-        os.fsync(file)
-    finally:
-        os.close(file)
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            _lock(file)
+            _mend(file)
+            whole = os.fstat(file).st_size
+            if os.write(file, line) < len(line):
+                os.ftruncate(file, whole)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(file)
+        finally:
+            os.close(file)
+    except OSError as error:
+        raise BrokenFile(path, f"the row cannot be written: {(error.strerror or str(error)).lower()}.") from None
 
 
 def read(path: str | os.PathLike[str]) -> Iterator[Row]:

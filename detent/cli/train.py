@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from detent.cli import _completion
 from detent.cli._errors import Interrupted
 from detent.cli._output import AsJson, TrainingStatus, print_json, print_text
-from detent.errors import InvalidConfig, NotLearned
+from detent.errors import BrokenFile, InvalidConfig, NotLearned
 
 if TYPE_CHECKING:
     from detent.train import Run, TrainConfig
@@ -61,9 +62,11 @@ def train(
     from detent.report import write_report
     from detent.train import train as train_task
     from detent.train.recipes import configure
+    from detent.train.run_dir import RunDir
 
     config = configure(name, cell=cell, recipe=recipe, seed=seed, supervise=supervise, heads=_sizes(heads))
     folder = out or Path("runs") / _folder_name(config)
+    finished = RunDir(folder).finished
     try:
         with TrainingStatus(config.max_steps) as status:
             run = train_task(config, status, out=folder)
@@ -73,11 +76,18 @@ def train(
         raise typer.Exit(1) from None
     except KeyboardInterrupt as interrupt:
         raise Interrupted(f"{str(interrupt) or 'interrupted'}; repeat the command to resume {folder}.") from None
-    report = write_report(folder)
+    row, sentences = (run.row(), []) if as_json else ({}, _sentences(run))
+    report: Path | None = None
+    try:
+        report = write_report(folder)
+    except BrokenFile as error:
+        if not finished:
+            raise
+        warnings.warn(f"the report was not written again: {error}", stacklevel=2)
     if as_json:
-        print_json({**run.row(), "folder": str(folder), "report": str(report)})
+        print_json({**row, "folder": str(folder), "report": None if report is None else str(report)})
     else:
-        print_text(*_sentences(run), f"saved to {folder}; report: {report}")
+        print_text(*sentences, f"saved to {folder}" if report is None else f"saved to {folder}; report: {report}")
     raise typer.Exit(0 if run.learned else 1)
 
 

@@ -23,7 +23,7 @@ from detent.train.fit import fit
 from detent.train.recipes import configure
 from detent.train.run import Run, load_run
 from detent.train.run_dir import RunDir
-from detent.train.trainer import Trainer, Watcher
+from detent.train.trainer import Trainer, Watcher, interrupted_by_sigterm
 
 
 def train(
@@ -52,14 +52,15 @@ def train(
         run = load_run(out)
         run.resumed_at = run.steps
         return run
-    try:
-        trainer = Trainer(run_dir, watch, save_every=save_every, until=until, max_seconds=max_seconds)
-        run = fit(config, task, trainer)
-    except InvalidConfig:  # a configuration that cannot be trained does not keep the folder from one that can
-        run_dir.withdraw()
-        raise
-    if run.finished:
-        run.save(run_dir)
+    with run_dir.lock(), interrupted_by_sigterm():
+        try:
+            trainer = Trainer(run_dir, watch, save_every=save_every, until=until, max_seconds=max_seconds)
+            run = fit(config, task, trainer)
+        except InvalidConfig:  # a configuration that cannot be trained does not keep the folder from one that can
+            run_dir.withdraw()
+            raise
+        if run.finished:
+            run.save(run_dir)
     return run
 
 

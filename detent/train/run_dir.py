@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +42,7 @@ CONFIG, TARGET, HISTORY = "config.json", "target.json", "history.jsonl"
 CHECKPOINT, BEST = "checkpoint.safetensors", "best.safetensors"
 WEIGHTS, MACHINE, CERTIFICATE = "model.safetensors", "machine.json", "certificate.json"
 COMPRESSED_CERTIFICATE = "certificate-compressed.json"
-SWEEPS, REPORT = "sweeps.jsonl", "report.html"
+SWEEPS, REPORT, LOCK = "sweeps.jsonl", "report.html", ".lock"
 
 
 class RunDir:
@@ -99,6 +100,42 @@ class RunDir:
             write_machine(task.machine, self.target_path)
         config.save(self.config_path)
 
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes from training in this folder; one that does already is named in the error.
+
+        The lock belongs to the process, so a killed one leaves none behind. Systems without locks have none.
+        """
+        if sys.platform == "win32":
+            yield
+            return
+        import fcntl
+
+        path = self.path / LOCK
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise BrokenFile(path, f"it cannot be written: {error.strerror}.") from None
+        try:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                owner = os.pread(file, 20, 0).decode(errors="replace").strip()
+                who = f"process {owner}" if owner.isdigit() else "another process"
+                raise InvalidConfig(
+                    f"{self.path} is in use: {who} trains there; wait for it, or name another folder with --out."
+                ) from None
+            except OSError:  # a file system without locks
+                pass
+            os.ftruncate(file, 0)
+            os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+        finally:
+            os.close(file)
+
     def refuse_foreign(self) -> None:
         """Refuse a folder with files that are not a run's; a new or an empty folder will do."""
         path = self.path
@@ -123,7 +160,7 @@ class RunDir:
     def withdraw(self) -> None:
         """Remove the run, if nothing was learned in it yet."""
         if not (self.weights_path.exists() or self.checkpoint_path.exists()) and not self.history():
-            for path in (self.config_path, self.target_path, self.history_path):
+            for path in (self.config_path, self.target_path, self.history_path, self.path / LOCK):
                 path.unlink(missing_ok=True)
             with contextlib.suppress(OSError):
                 self.path.rmdir()

@@ -197,6 +197,23 @@ def graceful_stop() -> Iterator[Callable[[], bool]]:
 
 
 @contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """Outside a phase, where SIGINT raises KeyboardInterrupt, let SIGTERM do the same instead of ending the process."""
+
+    def handle(number: int, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def one_thread() -> Iterator[None]:
     """One thread: a step is a few rows, and waking a second thread costs more than it gains."""
     before = torch.get_num_threads()

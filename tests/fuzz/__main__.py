@@ -29,8 +29,8 @@ def fuzz(name: str, seconds: int) -> None:
     (FOUND / name).mkdir(parents=True, exist_ok=True)
     options = [
         sys.argv[0], str(FOUND / name), str(HERE / "corpus" / name), f"-max_total_time={seconds}",
-        f"-timeout={TIMEOUT}", f"-rss_limit_mb={MEMORY}", f"-max_len={LARGEST}", "-use_value_profile=1", f"-artifact_prefix={FOUND / name}/",
-        "-print_final_stats=1",
+        f"-timeout={TIMEOUT}", f"-rss_limit_mb={MEMORY}", f"-max_len={LARGEST}", "-use_value_profile=1",
+        f"-artifact_prefix={FOUND / name}/", "-print_final_stats=1",
     ]  # fmt: skip
     atheris.Setup(options, TARGETS[name])
     atheris.Fuzz()

@@ -87,7 +87,7 @@ def test_tokenizer_names_unknown_symbols_with_their_position(
 
 
 def test_tokenizer_refuses_bytes_that_are_not_text() -> None:
-    with pytest.raises(InvalidWord, match="byte 0xff on line 1 or after is not UTF-8 text"):
+    with pytest.raises(InvalidWord, match="byte 0xff on line 1, letter 3, is not UTF-8 text"):
         read(b"ab\xffa", ("a", "b"), [])
     with pytest.raises(InvalidWord, match=r"unknown symbol '\\\\xff' on line 1, word 2"):
         read(b"go \xff go", ("go", "stop"), [])

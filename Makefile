@@ -4,13 +4,15 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 NATIVE := $(wildcard detent/csrc/*.cpp detent/csrc/*.hpp)
 
-.PHONY: help install demo test test-slow lint format docs docs-serve wheel-check clean
+.PHONY: help install demo test test-slow sanitize fuzz fuzz-long lint format docs docs-serve wheel-check clean
 
 help:
 	@echo "make install    set up .venv with everything locked in constraints.txt"
 	@echo "make demo       learn S3, certify it, sweep it to a million steps (about a minute)"
 	@echo "make test       run the quick tests (a few minutes)"
 	@echo "make test-slow  run the long tests as well"
+	@echo "make sanitize   run the tests of the compiled kernels under ASan and UBSan (part of test-slow)"
+	@echo "make fuzz       fuzz the readers of files and text for a minute; make fuzz-long for half an hour"
 	@echo "make lint       ruff and mypy"
 	@echo "make docs       build the documentation into build/site; a dead link is an error"
 	@echo "make docs-serve serve the documentation on http://127.0.0.1:8000 and rebuild it on changes"
@@ -35,6 +37,17 @@ test: install
 
 test-slow: install
 	$(BIN)/pytest -n 2 -m ""
+
+sanitize: install
+	$(BIN)/python -m tests.native.sanitize
+
+fuzz: install
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[fuzz]'
+	$(BIN)/python -m tests.fuzz --seconds 60
+
+fuzz-long: install
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[fuzz]'
+	$(BIN)/python -m tests.fuzz --seconds 1800
 
 lint: install
 	$(BIN)/ruff check .

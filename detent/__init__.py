@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from detent._lazy import lazy
+from detent._operators import register_with_torch
 
 if TYPE_CHECKING:
     from detent.automata import Mealy as Mealy
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = lazy(__name__)
+register_with_torch()
 
 
 def __getattr__(name: str) -> str:

@@ -78,6 +78,8 @@ class Semiautomaton:
 
         A string is read letter by letter when every symbol is one letter, and split at white space otherwise.
         """
+        if not isinstance(word, Iterable):
+            raise InvalidWord(f"a word is a list of symbols, an array or text; got {word!r:.60}.")
         if isinstance(word, str):
             word = list(word) if all(len(name) == 1 for name in self.symbols) else word.split()
         if not isinstance(word, np.ndarray) and any(isinstance(symbol, str) for symbol in word):
@@ -94,6 +96,8 @@ class Semiautomaton:
             if state not in self.states:
                 raise InvalidWord(f"unknown state {state!r}; this machine has {self.n_states} states.")
             return self.states.index(state)
+        if isinstance(state, bool | np.bool_) or not isinstance(state, int | np.integer):
+            raise InvalidWord(f"a state is given by its number or its name; got {state!r:.60}.")
         if not 0 <= state < self.n_states:
             raise InvalidWord(f"state {state} is out of range: this machine has {self.n_states} states.")
         return int(state)

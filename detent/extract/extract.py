@@ -20,6 +20,7 @@ from detent.extract.graph.trace import unwrapped
 from detent.extract.network import EvaluatedNetwork, Network
 from detent.extract.result import REFUSED, Extracted, LayerTables
 from detent.nn import Backbone
+from detent.nn.wrapped import refuse_wrapped
 
 if TYPE_CHECKING:
     from detent.extract.adapter import Adapter
@@ -47,6 +48,7 @@ def extract(
         return _extract_foreign(model, symbols, inputs, labels, grammar, format, budget, progress)
     if inputs is not None:
         raise InvalidInput("a Backbone reads tokens; `inputs` is for models that read vectors.")
+    refuse_wrapped(model)
     names = _names("symbols", symbols or (grammar.symbols if grammar is not None else None), model.vocabulary)
     if labels is not None and len(labels) != model.labels:
         raise InvalidInput(f"this model has {model.labels} labels; got names for {len(labels)}.")

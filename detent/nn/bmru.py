@@ -12,6 +12,7 @@ many levels and every step is a shift that stops at the barriers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -52,8 +53,8 @@ class MemoryUnits(Recurrent):
         return torch.full((batch, self.config.units), self.initial_level, device=self.log_alpha.device)
 
     def forward(
-        self, x: Rows, state: Tensor | None = None, *, lengths: Tensor | None = None,
-        cu_seqlens: Tensor | None = None, resets: Tensor | None = None, carry_gradient: bool = False,
+        self, x: Rows, state: Tensor | None = None, *, lengths: Tensor | Sequence[int] | None = None,
+        cu_seqlens: Tensor | Sequence[int] | None = None, resets: Tensor | None = None, carry_gradient: bool = False,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """As for the NFSM: the state is B d integers, and continuing is bit for bit one long call.
 

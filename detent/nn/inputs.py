@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 
-from detent.errors import InvalidInput
+from detent.errors import InvalidConfig, InvalidInput
 from detent.ops.segments import LENGTH, ROW, make_layout
 from detent.ops.tables import offsets
 
 Rows = Tensor | tuple[Tensor, Tensor]
 """B L m, or (distinct rows: R m, which of them stands where: B L)."""
+
+
+def as_integers(name: str, value: Tensor | Sequence[int] | None) -> Tensor | None:
+    """A tensor, from a tensor or a list of whole numbers."""
+    if value is None or isinstance(value, Tensor):
+        return value
+    return torch.tensor(whole_numbers(name, value), dtype=torch.int64)
+
+
+def whole_numbers(name: str, values: Sequence[int]) -> tuple[int, ...]:
+    """The values as a tuple of integers; refused if they are not."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{name} are whole numbers in a list or a tensor; got {values!r:.60}.")
+    found = tuple(values)
+    if any(isinstance(value, bool) or not isinstance(value, Integral) for value in found):
+        raise InvalidConfig(f"{name} are whole numbers; got {found!r:.60}.")
+    return tuple(int(value) for value in found)
 
 
 def check_lengths(lengths: Tensor | None, shape: Sequence[int]) -> None:
@@ -62,7 +81,15 @@ def check_call(
     width: int, x: Rows, lengths: Tensor | None, cu_seqlens: Tensor | None, resets: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """(rows, index or None); raises InvalidInput if the arguments do not fit together."""
+    if isinstance(x, PackedSequence):
+        raise InvalidInput(
+            "a PackedSequence is not taken; pass `x, lengths = pad_packed_sequence(packed, batch_first=True)` as "
+            "layer(x, lengths=lengths), or rows that lie sequence after sequence with cu_seqlens."
+        )
     rows, index = x if isinstance(x, tuple) else (x, None)
+    for name, value in (("the input", rows), ("the index", index), ("resets", resets)):
+        if value is not None and not isinstance(value, Tensor):
+            raise InvalidInput(f"{name} is a torch tensor; got {type(value).__name__}.")
     packed = cu_seqlens is not None
     if not rows.is_floating_point():
         raise InvalidInput(f"the input holds floating-point numbers; got {rows.dtype}: embed tokens first.")

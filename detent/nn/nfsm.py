@@ -11,14 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from detent.errors import InvalidConfig, InvalidInput
 from detent.nn.init import fan_in_, truncated_
-from detent.nn.inputs import Rows, check_call, indices_of, steps_below
+from detent.nn.inputs import Rows, as_integers, check_call, indices_of, steps_below, whole_numbers
 from detent.nn.pretrained import Pretrained
+from detent.nn.wrapped import is_plain
 from detent.ops.interface import kernels, resolve
 from detent.ops.nfsm_op import NfsmCall, forward_eval, forward_sampled
 from detent.ops.ordered_linear import ordered_linear
@@ -66,6 +69,10 @@ class NFSM(Pretrained, nn.Module):
         """In training, steps of a sequence whose tables are held at a time (0: all, and no recomputation)."""
 
         def __post_init__(self) -> None:
+            for name in ("width", "value_width", "dictionary", "chunk"):
+                value = getattr(self, name)
+                if value is not None and (not isinstance(value, Integral) or isinstance(value, bool)):
+                    raise InvalidConfig(f"{name} is a whole number; got {value!r}.")
             if not self.heads or not 1 <= min(self.heads) <= max(self.heads) <= 32768:
                 raise InvalidConfig(f"heads must be one or more sizes from 1 to 32768 indices; got {self.heads}.")
             for name in ("width", "value_width", "dictionary"):
@@ -96,9 +103,9 @@ class NFSM(Pretrained, nn.Module):
                 f"pass heads=({heads},) for one head of {heads} indices, or heads=(12,) * {heads} for {heads} heads."
             )
         self.config = NFSM.Config(
-            width=width, heads=tuple(int(d) for d in heads), value_width=value_width, temperature=temperature,
+            width=width, heads=whole_numbers("heads", heads), value_width=value_width, temperature=temperature,
             noise=noise, remember=remember, dictionary=dictionary, chunk=chunk,
-            initial_state=tuple(int(k) for k in initial_state or ()),
+            initial_state=whole_numbers("initial_state", () if initial_state is None else initial_state),
         )  # fmt: skip
         self.backend = resolve(backend)
         self.heads = self.config.heads
@@ -111,6 +118,8 @@ class NFSM(Pretrained, nn.Module):
         self.values = nn.Parameter(torch.empty(sum(self.heads), self.value_width))
         self.out_proj = nn.Linear(self.value_width * len(self.heads), width)
         self.reset_parameters(generator)
+        self.register_state_dict_post_hook(_note_heads)
+        self.register_load_state_dict_pre_hook(_refuse_other_heads)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Truncated normal weights of variance 1 / fan-in, unit-variance value vectors, and zero biases except
@@ -130,9 +139,9 @@ class NFSM(Pretrained, nn.Module):
         return torch.tensor(self.config.initial_state, device=self.weight.device).expand(batch, -1).contiguous()
 
     def forward(
-        self, x: Rows, state: Tensor | None = None, *, lengths: Tensor | None = None,
-        cu_seqlens: Tensor | None = None, resets: Tensor | None = None, seed: int | Tensor | None = None,
-        carry_gradient: bool = False,
+        self, x: Rows, state: Tensor | None = None, *, lengths: Tensor | Sequence[int] | None = None,
+        cu_seqlens: Tensor | Sequence[int] | None = None, resets: Tensor | None = None,
+        seed: int | Tensor | None = None, carry_gradient: bool = False,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """(y, state): the read-out after every step, and the index of every head after the last.
 
@@ -142,17 +151,22 @@ class NFSM(Pretrained, nn.Module):
         - `lengths`: B; steps beyond a sequence's length are identity tables and hold its state.
         - `cu_seqlens`: boundaries of sequences packed into x of N m; states have one row per sequence.
         - `resets`: B L booleans; a step at which an episode begins starts from the initial state.
-        - `seed`: determines the noise of a training pass; drawn from torch's default generator if not given.
+        - `seed`: determines the noise of a training pass; drawn from torch's default generator if not given. The noise
+          of a step is a function of the seed, the sequence's number and the step's number within this call: give every
+          call and every layer a seed of its own.
         - `carry_gradient`: return the state as one-hot rows (B S) that carry the gradient to the next call,
           which takes them as `state`.
         """
-        call = self._call(x, state, lengths, cu_seqlens, resets, seed, self._readout_params)
+        plain = is_plain(self.out_proj)
+        params = self._readout_params if plain else self._concatenated_params
+        call = self._call(x, state, lengths, cu_seqlens, resets, seed, params)
         if call.seed is not None or (torch.is_grad_enabled() and call.requires_grad):
             y, finals = forward_sampled(call)
             final = finals if carry_gradient else indices_of(finals, self.heads)
         else:
             y, final = forward_eval(call)
             final = one_hot(final, self.heads, y.dtype) if carry_gradient else final
+        y = y if plain else self.out_proj(y.to(self.values.dtype))
         return y.to((x[0] if isinstance(x, tuple) else x).dtype), final
 
     def one_hot_states(
@@ -189,7 +203,7 @@ class NFSM(Pretrained, nn.Module):
                 f"a step takes one row per sequence, floating point of shape (B, {self.config.width}); "
                 f"got {x.dtype} of shape {tuple(x.shape)}."
             )
-        if self.training or torch.is_grad_enabled() or torch.compiler.is_compiling():
+        if self.training or torch.is_grad_enabled() or torch.compiler.is_compiling() or not is_plain(self.out_proj):
             y, state = self(x[:, None], state)
             return y[:, 0], state
         start, _ = self._start(state, x.shape[0])
@@ -233,15 +247,19 @@ class NFSM(Pretrained, nn.Module):
         rows = self._cast(rows)
         if self.mix_proj is None:
             return rows
+        if not is_plain(self.mix_proj):
+            return self._cast(self.mix_proj(rows.to(self.bias.dtype)))
         weight, bias = self._cast(self.mix_proj.weight), self._cast(self.mix_proj.bias)
         flat = rows.reshape(rows.shape[:-1].numel(), rows.shape[-1])
         return blas_logits(flat, weight, bias).view(*rows.shape[:-1], len(bias))
 
     def _call(
-        self, x: Rows, state: Tensor | None, lengths: Tensor | None, cu_seqlens: Tensor | None, resets: Tensor | None,
-        seed: int | Tensor | None, readout_params: Callable[[], tuple[Tensor, Tensor, Tensor]],
+        self, x: Rows, state: Tensor | None, lengths: Tensor | Sequence[int] | None,
+        cu_seqlens: Tensor | Sequence[int] | None, resets: Tensor | None, seed: int | Tensor | None,
+        readout_params: Callable[[], tuple[Tensor, Tensor, Tensor]],
     ) -> NfsmCall:  # fmt: skip
         """The arguments of a pass over these inputs."""
+        lengths, cu_seqlens = as_integers("lengths", lengths), as_integers("cu_seqlens", cu_seqlens)
         rows, index = check_call(self.config.width, x, lengths, cu_seqlens, resets)
         batch = len(cu_seqlens) - 1 if cu_seqlens is not None else (rows if index is None else index).shape[0]
         with torch.autocast(rows.device.type, enabled=False):  # an arg max of half-precision logits is full of ties
@@ -261,6 +279,12 @@ class NFSM(Pretrained, nn.Module):
         """The value vectors, and the weight and bias of the output projection."""
         return self._cast(self.values), self._cast(self.out_proj.weight), self._cast(self.out_proj.bias)
 
+    def _concatenated_params(self) -> tuple[Tensor, Tensor, Tensor]:
+        """A read-out whose output is what the projection reads: the value vectors of all heads, side by side."""
+        width = self.value_width * len(self.heads)
+        identity = torch.eye(width).to(self.bias)
+        return self._cast(self.values), self._cast(identity), self._cast(identity.new_zeros(width))
+
     def _one_hot_params(self) -> tuple[Tensor, Tensor, Tensor]:
         """A read-out whose output is the one-hot index of every head."""
         blocks = [torch.eye(d, max(self.heads)).to(self.bias) for d in self.heads]
@@ -272,6 +296,8 @@ class NFSM(Pretrained, nn.Module):
         if state is None:
             return self.initial_state(batch), None
         r, S = len(self.heads), sum(self.heads)
+        if not isinstance(state, Tensor):
+            raise InvalidInput(f"a state is a tensor of integers, as an earlier call gave it; got {state!r:.60}.")
         if not state.is_floating_point():
             if state.shape != (batch, r):
                 raise InvalidInput(
@@ -284,7 +310,11 @@ class NFSM(Pretrained, nn.Module):
                 f"a state is integers of shape ({batch}, {r}), or one-hot rows of shape ({batch}, {S}); "
                 f"got {state.dtype} of shape {tuple(state.shape)}."
             )
-        return indices_of(state, self.heads), self._cast(state)
+        start = indices_of(state, self.heads)
+        exact = one_hot(start, self.heads, state.dtype)
+        if not torch.compiler.is_compiling() and not torch.equal(exact, state.detach()):
+            raise InvalidInput("a floating-point state has one-hot rows: for every head a single 1, and zeros.")
+        return start, self._cast(state)
 
     def _cast(self, tensor: Tensor) -> Tensor:
         """To the type that logits are computed in: float64 if the weights are, else float32."""
@@ -294,7 +324,25 @@ class NFSM(Pretrained, nn.Module):
     def _seed(self, seed: int | Tensor | None) -> Tensor:
         if seed is None:
             return torch.randint(-(2**63), 2**63 - 1, ())
-        return torch.as_tensor(seed, dtype=torch.int64)
+        if isinstance(seed, Tensor) and seed.dtype == torch.int64:
+            return seed
+        if isinstance(seed, bool) or not isinstance(seed, Integral):
+            raise InvalidInput(f"a seed is a whole number; got {seed!r:.60}.")
+        return torch.as_tensor(int(seed), dtype=torch.int64)
 
     def extra_repr(self) -> str:
         return f"width={self.config.width}, heads={self.heads}, backend={self.backend!r}"
+
+
+def _note_heads(layer: NFSM, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
+    """Heads of (4, 3) and (3, 4) have weights of the same shapes: the sizes go with the state dict's metadata."""
+    local_metadata["heads"] = layer.heads
+
+
+def _refuse_other_heads(
+    layer: NFSM, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool, missing: list[str],
+    unexpected: list[str], errors: list[str],
+) -> None:  # fmt: skip
+    heads = local_metadata.get("heads")
+    if heads is not None and tuple(heads) != layer.heads:
+        errors.append(f"{prefix}heads: the state dict is of heads {tuple(heads)}, and this layer has {layer.heads}.")

@@ -22,7 +22,16 @@ from torch.utils.checkpoint import checkpoint
 
 from detent.errors import BackendUnavailable, InvalidConfig, InvalidInput, unknown
 from detent.nn.init import fan_in_
-from detent.nn.inputs import Rows, check_call, check_index, check_lengths, expand_like, steps_below, unpack_rows
+from detent.nn.inputs import (
+    Rows,
+    as_integers,
+    check_call,
+    check_index,
+    check_lengths,
+    expand_like,
+    steps_below,
+    unpack_rows,
+)
 from detent.nn.pretrained import Pretrained
 from detent.ops.affine.blocks import recur
 
@@ -79,8 +88,8 @@ class Recurrent(Pretrained, nn.Module, ABC):
         """... f each, and the read-out -> ... m."""
 
     def forward(
-        self, x: Rows, state: Tensor | None = None, *, lengths: Tensor | None = None,
-        cu_seqlens: Tensor | None = None, resets: Tensor | None = None,
+        self, x: Rows, state: Tensor | None = None, *, lengths: Tensor | Sequence[int] | None = None,
+        cu_seqlens: Tensor | Sequence[int] | None = None, resets: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """(y, state): the output after every step, and the state after the last.
 
@@ -90,6 +99,7 @@ class Recurrent(Pretrained, nn.Module, ABC):
         - `cu_seqlens`: boundaries of sequences packed into x of N m; states have one row per sequence.
         - `resets`: B L booleans; a step at which an episode begins forgets the state before it.
         """
+        lengths, cu_seqlens = as_integers("lengths", lengths), as_integers("cu_seqlens", cu_seqlens)
         rows, index = check_call(self.config.width, x, lengths, cu_seqlens, resets)
         if cu_seqlens is not None:
             return self._packed(rows, index, state, cu_seqlens, resets)

@@ -110,11 +110,18 @@ class Alphabet:
             if self.letter_of is not None and word.isascii():
                 return EncodedWord(np.frombuffer(word.encode(), np.uint8), self.letter_of)
             return EncodedWord(self._by_point(word))
+        if not isinstance(word, Sequence):
+            raise InvalidWord(f"a word is a list of symbols, an array, text or bytes; got {word!r:.60}.")
         if any(isinstance(symbol, str) for symbol in word):
             return EncodedWord(self._by_name(word))  # type: ignore[arg-type]
         if any(isinstance(symbol, bool | np.bool_) for symbol in word):
             raise InvalidWord("a word holds symbol names or integers; got true or false.")
-        return EncodedWord(_native(np.asarray(word)))
+        try:
+            return EncodedWord(_native(np.asarray(word)))
+        except ValueError as error:
+            if isinstance(error, InvalidWord):
+                raise
+            raise InvalidWord("a word holds symbol names or integers; got lists of different lengths in it.") from None
 
     def _encode_bytes(self, text: bytes | bytearray) -> EncodedWord:
         if self.letter_of is not None:

@@ -133,6 +133,8 @@ def as_batch(words: Words, alphabet: Alphabet) -> Ints | list[EncodedWord] | Non
         if words.ndim not in (1, 2):
             raise InvalidWord(f"words are an array of one dimension (L) or two (B L); got {words.ndim}.")
         return alphabet.encode(words).numbers if words.ndim == 2 else None
+    if not isinstance(words, Sequence | memoryview | bytearray):
+        raise InvalidWord(f"words are lists of symbols, arrays, text or bytes; got {words!r:.60}.")
     if isinstance(words, str | bytes | bytearray | memoryview) or not len(words):
         return None
     if not all(isinstance(word, Sequence | np.ndarray | bytearray | memoryview) for word in words):

@@ -41,6 +41,8 @@ def train(
     - `heads`: indices of each head, chosen by the library when not given.
     - `settings`: `cell`, `recipe`, `seed` and other fields of `TrainConfig`.
     """
+    if isinstance(heads, int):
+        raise InvalidConfig(f"heads is one size per head: pass heads=({heads},) for one head of {heads} indices.")
     config, task = _configure(what, {**settings, **({} if heads is None else {"heads": tuple(heads)})})
     task = config.apply_supervision(task)
     config = config.adapt_to_task(task)

@@ -267,7 +267,7 @@ class TrainConfig:
             raise unknown("stopping rule", self.stop, STOPS)
         if self.restarts < 0:
             raise InvalidConfig(f"restarts must be at least 0; got {self.restarts}.")
-        if not 0 <= self.seed <= MAX_SEED:
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed <= MAX_SEED:
             raise InvalidConfig(f"a seed is a number from 0 to 2^62 - 1; got {self.seed}.")
         _at_least_one(self, "width", "layers", "channels", "states")
 

@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
-from detent.automata import Mealy, Moore, Semiautomaton, flip_flop, tomita
+from detent.automata import Mealy, Moore, Semiautomaton, flip_flop, symmetric, tomita
 from detent.errors import InvalidMachine, InvalidWord
 from detent.runtime import Heads, Machine
 from tests.runtime import examples
@@ -73,3 +73,21 @@ def test_outputs_of_a_mealy_machine() -> None:
         outputs=("new", "again"), readout=np.array([[0, 1, 0], [0, 0, 1]]),
     )  # fmt: skip
     assert Machine.of(again).outputs("aabba") == ["new", "again", "new", "again", "new"]
+
+
+@pytest.mark.parametrize("word", [5, None, 1.5, object(), iter([0]), [[0], 5], [1.5]])
+def test_run_of_something_else_than_a_word(word: object) -> None:
+    machine = Machine.of(symmetric(3))
+    for call in (machine.run, machine.outputs, machine.output_ids, machine.stream().push, machine.automaton.run):
+        if call == machine.automaton.run and not isinstance(word, int | float | None):
+            continue
+        with pytest.raises(InvalidWord):
+            call(word)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("state", [1.5, True, [0], float("nan"), 6, -1, "nowhere"])
+def test_run_from_something_else_than_a_state(state: object) -> None:
+    machine = Machine.of(symmetric(3))
+    for call in (machine.run, machine.automaton.run):
+        with pytest.raises(InvalidWord):
+            call([0], state)  # type: ignore[operator]

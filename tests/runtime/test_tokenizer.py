@@ -141,3 +141,49 @@ def test_tokenizer_punctuation_and_symbols_of_several_words() -> None:
     assert Tokenizer(Alphabet(("go", "."))).feed(b"... go ").numbers.tolist() == [1, 1, 1, 0]
     tokenizer = Tokenizer(Alphabet(("(0 1)", "(1 2)")), unknown="skip")
     assert np.concatenate([tokenizer.feed(b"(0 1) (0 1). (1 2) ").numbers, tokenizer.finish().numbers]).tolist()[0] == 0
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+@pytest.mark.parametrize("symbols", [("a", "b"), ("go", "stop")])
+def test_tokenizer_skips_a_byte_order_mark(symbols: tuple[str, str], size: int) -> None:
+    text = "\ufeff".encode() + " ".join(symbols).encode()
+    tokenizer = Tokenizer(Alphabet(symbols))
+    pieces = [tokenizer.feed(text[at : at + size]) for at in range(0, len(text), size)] + [tokenizer.finish()]
+    tokenizer.refuse_unknown()
+    assert [number for piece in pieces for number in piece.numbers.tolist()] == [0, 1]
+
+
+def test_tokenizer_keeps_a_mark_that_is_a_symbol() -> None:
+    tokenizer = Tokenizer(Alphabet(("\ufeff", "a")))
+    assert tokenizer.feed("\ufeffa".encode()).numbers.tolist() == [0, 1]
+
+
+def test_tokenizer_returns_what_precedes_a_bad_byte() -> None:
+    tokenizer = Tokenizer(Alphabet(("a", "b")))
+    assert tokenizer.feed(b"ab\nba\xffab").numbers.tolist() == [0, 1, 1, 0]
+    with pytest.raises(InvalidWord, match="the byte 0xff on line 2, letter 3, is not UTF-8 text"):
+        tokenizer.refuse_unknown()
+
+
+def test_tokenizer_of_long_symbols_looks_at_few_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text of words that do not continue a long symbol costs no more than its own length."""
+    from detent.runtime import alphabet, tokenizer
+
+    long = " ".join(["w"] + ["x"] * 200)
+    seen = 0
+
+    class Counted(dict):  # type: ignore[type-arg]
+        def get(self, *key: object) -> object:
+            nonlocal seen
+            seen += 1
+            return super().get(*key)
+
+    names = Alphabet((long, "w", "x"))
+    object.__setattr__(names, "words", Counted(names.words))
+    assert alphabet.longest is tokenizer.longest
+    words = Tokenizer(names)
+    numbers = [*words.feed(b"w " * 3000).numbers, *words.feed(b"x " * 3000).numbers, *words.finish().numbers]
+    assert len(numbers) == 6000 - 200
+    assert seen < 20_000
+    with pytest.raises(InvalidWord, match="a symbol of 3,000 words cannot be read from text, where 256 is the most"):
+        Tokenizer(Alphabet((" ".join(["w"] * 3000), "x"))).feed(b"w x ")

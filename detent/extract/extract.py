@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +31,7 @@ def extract(
     model: nn.Module | Adapter, *, symbols: Sequence[str] | None = None,
     inputs: Mapping[str, Tensor] | None = None, labels: Sequence[str] | None = None,
     answers: Sequence[str] | None = None, grammar: Moore | None = None, format: str = "float64",
-    budget: Budget = Budget(), progress: Progress | None = None,  # noqa: B008
+    prune: bool = True, budget: Budget = Budget(), progress: Progress | None = None,  # noqa: B008
 ) -> Extracted:  # fmt: skip
     """The machine that a model computes, over all words or over those of a grammar.
 
@@ -42,10 +43,12 @@ def extract(
     - `grammar`: a machine over the same symbols that outputs 'refused' once a word is not permitted.
     - `format`: the format in which logits and margins are computed, 'float64' or 'float32'. For other formats see
       `rounding_errors`.
+    - `prune`: leave out heads that are proved to influence no output (see `detent.extract.graph.relevance`); for
+      traced models without a grammar.
     - `progress`: called with the number of configurations reached, and of those not yet expanded.
     """
     if not isinstance(model, Backbone):
-        return _extract_foreign(model, symbols, inputs, labels, grammar, format, budget, progress)
+        return _extract_foreign(model, symbols, inputs, labels, grammar, format, budget, progress, prune=prune)
     if inputs is not None:
         raise InvalidInput("a Backbone reads tokens; `inputs` is for models that read vectors.")
     refuse_wrapped(model)
@@ -62,10 +65,12 @@ def extract(
 
 def _extract_foreign(
     model: nn.Module | Adapter, symbols: Sequence[str] | None, inputs: Mapping[str, Tensor] | None,
-    labels: Sequence[str] | None, grammar: Moore | None, format: str, budget: Budget, progress: Progress | None,
+    labels: Sequence[str] | None, grammar: Moore | None, format: str, budget: Budget, progress: Progress | None, *,
+    prune: bool = True,
 ) -> Extracted:  # fmt: skip
     from detent.extract.adapter import Adapter, AdapterNetwork
     from detent.extract.graph.network import TracedNetwork
+    from detent.extract.graph.relevance import drop_irrelevant
 
     if symbols is None:
         symbols = tuple(inputs) if inputs is not None else None if grammar is None else grammar.symbols
@@ -88,10 +93,14 @@ def _extract_foreign(
     count: int = network.labels  # type: ignore[attr-defined]
     if labels is not None and len(labels) != count:
         raise InvalidInput(f"this model has {count} labels; got names for {len(labels)}.")
-    return extract_network(
+    dropped: tuple[str, ...] = ()
+    if isinstance(network, TracedNetwork) and prune and grammar is None:
+        network, dropped = drop_irrelevant(network)
+    extracted = extract_network(
         network, symbols=tuple(symbols), labels=_names("labels", labels, count), grammar=grammar, weights=weights,
         format=format, budget=budget, progress=progress,
     )  # fmt: skip
+    return replace(extracted, dropped=dropped)
 
 
 def input_vectors(inputs: Mapping[str, Tensor], symbols: Sequence[str]) -> Tensor:

@@ -9,7 +9,7 @@ needs this file and not the network.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
+    from detent.extract.regions.watch import Watched
     from detent.runtime import Machine, Stream
     from detent.runtime.alphabet import Word
     from detent.runtime.interpreter import Words
@@ -124,6 +125,45 @@ class RoundingErrors:
     """What is assumed of the machine, in sentences."""
 
 
+@dataclass(frozen=True, eq=False)
+class InputRegions:
+    """The inputs that stand for each symbol: a prototype and all inputs near it."""
+
+    symbols: tuple[str, ...]
+    centers: Floats
+    """A n: the prototypes."""
+    radii: Floats
+    """A."""
+    norm: str
+    """'linf': every coordinate is off by at most the radius; 'l2': the Euclidean distance is."""
+    format: str
+    """The format in which the regions were proved."""
+
+    def sentence(self) -> str:
+        """What is proved of the machine over the regions."""
+        smallest, largest = float(self.radii.min()), float(self.radii.max())
+        radius = f"{_down(smallest)}" if smallest == largest else f"{_down(smallest)} to {_down(largest)}, by symbol,"
+        how = "in every coordinate" if self.norm == "linf" else "in Euclidean distance"
+        return (
+            f"the same on every sequence of any length whose inputs differ from the prototypes by at most {radius} "
+            f"{how}; proved in {self.format}"
+        )
+
+    def assumes(self) -> Iterator[str]:
+        """The regions as sentences of a certificate."""
+        how = "in every coordinate" if self.norm == "linf" else "in Euclidean distance"
+        for symbol, radius in zip(self.symbols, self.radii.tolist(), strict=True):
+            yield f"inputs of symbol {symbol!r} differ from its prototype by at most {_down(radius)} {how}"
+
+
+def _down(radius: float) -> str:
+    """A radius with three digits, rounded down."""
+    if radius <= 0:
+        return "0"
+    digits = 2 - int(np.floor(np.log10(radius)))
+    return f"{np.floor(radius * 10.0**digits) / 10.0**digits:.10g}"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Extracted:
     """A machine read out of a model. Configuration 0 is the initial one."""
@@ -159,6 +199,11 @@ class Extracted:
     """The format in which logits were evaluated."""
     source: Any = None
     """What the machine was read out of, for models written elsewhere: rounding bounds, regions and `watch` need it."""
+
+    regions: InputRegions | None = None
+    """Where symbols are regions of inputs, over which the tables are proved."""
+    dropped: tuple[str, ...] = ()
+    """Sentences: heads that were left out because they are proved to influence no output."""
 
     @property
     def heads(self) -> tuple[tuple[int, ...], ...]:
@@ -301,11 +346,18 @@ class Extracted:
         """Write the standalone machine: .json for people, .detent for programs, .dot without heads."""
         self.standalone.save(path)
 
+    def watch(self, x: Any, state: Any = None) -> Watched:
+        """Run the network on real inputs (L n): labels, tables and margins, and which inputs leave every region."""
+        if self.source is None:
+            raise InvalidInput("watch is for machines whose symbols are input vectors: extract with inputs={...}.")
+        return self.source.watch(self, x, state)
+
     def describe(self, registers: Mapping[str, Sequence[Any] | Ints] | None = None) -> str:
         """A description in sentences; `registers` maps the name of a known quantity to its value at every label."""
         from detent.extract.interpret import sentences
 
-        return "\n".join(sentences(self, registers or {}))
+        lines = [*sentences(self, registers or {}), *self.dropped]
+        return "\n".join(lines + ([self.regions.sentence()] if self.regions is not None else []))
 
     def __repr__(self) -> str:
         sizes = " | ".join(" ".join(map(str, heads)) for heads in self.heads)

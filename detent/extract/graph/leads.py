@@ -45,12 +45,14 @@ class Choices:
     """e: the choice that each belongs to."""
     firsts: Ints
     """C: where each choice begins among the e."""
+    bases: Ints
+    """C: where each choice begins among the E."""
     stores: int
     """Roundings of a computed logit to the format."""
 
     @classmethod
-    def of(cls, graph: Graph, layer: int, parameters: Parameters) -> Choices:
-        """The columns of all heads of a layer, or the labels where `layer` is the number of layers."""
+    def of(cls, graph: Graph, layer: int, parameters: Parameters, dropped: Sequence[int] = ()) -> Choices:
+        """The columns of a layer's heads but the dropped ones, or the labels where `layer` is the number of layers."""
         if layer < len(graph.layers):
             call = graph.layers[layer]
             root: Node = call.argument
@@ -58,23 +60,28 @@ class Choices:
                 mix = call.module.mix_proj
                 root = Conv(size=len(mix.bias), args=(root,), taps=((0, mix.weight),), bias=mix.bias,
                             name=f"mixture of NFSM layer {call.name!r}")  # fmt: skip
-            sizes = [d for d in call.module.heads for _ in range(d)]
+            begins = np.cumsum([0, *(d * d for d in call.module.heads)])
+            kept = [head for head in range(len(call.module.heads)) if head not in dropped]
+            columns = [(int(begins[head]) + k * call.module.heads[head], call.module.heads[head])
+                       for head in kept for k in range(call.module.heads[head])]  # fmt: skip
             weight, bias, stores = parameters.array(call.module.weight), parameters.array(call.module.bias), 0
         else:
-            root, sizes, stores = graph.output, [graph.output.size], 2
+            root, columns, stores = graph.output, [(0, graph.output.size)], 2
             if isinstance(root, Conv) and root.groups == 1 and len(root.taps) == 1 and root.taps[0][0] == 0:
                 weight = parameters.array(root.taps[0][1])
                 bias = np.zeros(len(weight)) if root.bias is None else parameters.array(root.bias)
                 root = root.args[0]
             else:
                 weight, bias, stores = np.eye(root.size), np.zeros(root.size), 0
-        owners = np.repeat(np.arange(len(sizes)), sizes)
-        return cls(root, weight, bias, np.arange(sum(sizes)), owners, np.cumsum([0, *sizes[:-1]]), stores)
+        bases, sizes = np.array([base for base, _ in columns]), [size for _, size in columns]
+        rivals = np.concatenate([np.arange(base, base + size) for base, size in columns])
+        owners, firsts = np.repeat(np.arange(len(sizes)), sizes), np.cumsum([0, *sizes[:-1]])
+        return cls(root, weight, bias, rivals, owners, firsts, bases, stores)
 
     def leads(self, bounds: IntervalBounds, best: Ints, method: str) -> Floats:
         """R C: no larger than the lead of the best (R C, counted within each choice) over any rival."""
         x = bounds.at(self.root)
-        chosen = (best + self.firsts)[:, self.owners]
+        chosen = (best + self.bases)[:, self.owners]
         forms = self.weight[chosen] - self.weight[self.rivals]
         errors = self._errors(bounds, x)
         rows = np.arange(len(best))[:, None]
@@ -128,7 +135,8 @@ class LeadBounds:
             raise unknown("method", method, METHODS)
         parameters = Parameters(self.arithmetic.store)
         graph = self.network.graph
-        choices = Choices.of(graph, layer, parameters)
+        out = self.dropped[layer] if self.dropped is not None and layer < len(graph.layers) else ()
+        choices = Choices.of(graph, layer, parameters, out)
         result = np.full(best.shape, -np.inf)
         widest_array = len(choices.rivals) * max(widest(choices.root), choices.weight.shape[1])
         for rows in _equally_long(steps, max(1, AT_ONCE // widest_array)):
@@ -208,7 +216,10 @@ def graph_rounding_errors(
     labels = _errors(extracted.label_margins, sharpened(bounded_labels, len(extracted.label_ids)), unit)
     return RoundingErrors(
         format=format, columns=tuple(columns), labels=labels, answers=None,
-        assumes=(*assumptions.sentences(format), *network.assumes(assumptions, format)),
+        assumes=(
+            *assumptions.sentences(format), *network.assumes(assumptions, format),
+            *(() if extracted.regions is None else extracted.regions.assumes()),
+        ),
     )  # fmt: skip
 
 

@@ -10,7 +10,9 @@ a symbol, or of an index, some steps ago. No logits decide about them; their mar
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -22,10 +24,13 @@ from detent.extract.graph.nodes import Function, Input, nodes_below
 from detent.extract.graph.steps import Delay, InputBook, Region, Steps, filled
 from detent.extract.graph.trace import Traced, prepared
 from detent.extract.network import AT_ONCE, ArgmaxMargins
-from detent.extract.result import head_offsets
+from detent.extract.result import Extracted, head_offsets
 from detent.extract.rounding.arithmetic import Assumptions
 from detent.nn import NFSM
 from detent.number_formats import EXTRACTION_FORMATS
+
+if TYPE_CHECKING:
+    from detent.extract.regions.watch import Watched
 
 
 class TracedNetwork:
@@ -158,6 +163,36 @@ class TracedNetwork:
                 result = value.new_zeros(R, value.shape[1])
             result[torch.from_numpy(which)] = value
         return torch.zeros(0, 1) if result is None else result
+
+    def with_region(self, region: Region) -> TracedNetwork:
+        """The same network with other regions for its symbols."""
+        other = copy.copy(self)
+        other.region = region
+        return other
+
+    def run(
+        self, x: Tensor, states: list[Tensor] | None = None
+    ) -> tuple[Tensor, list[tuple[Tensor, Tensor]], list[Tensor], list[Tensor]]:
+        """Run the network itself on inputs (L n): (logits, indices before and after every step, arguments, state)."""
+        states = states or [block.initial_state(1) for block in self.blocks]
+        indices, arguments = [], []
+        outputs: dict[int, Tensor] = {}
+        # the recorded graph is for lengths above one; nothing depends on a step that follows
+        inputs = torch.cat([x, x[-1:]])[None].to(getattr(torch, self.format))
+        for layer, block in enumerate(self.blocks):
+            argument = self.traced.evaluate(inputs, outputs, layer)
+            after = block.states(argument, states[layer])[0]
+            outputs[layer] = layer_output(block, after)[None]
+            indices.append((torch.cat([states[layer], after[:-1]])[:-1], after[:-1]))
+            arguments.append(argument[0, :-1])
+        logits = self.traced.evaluate(inputs, outputs, len(self.blocks))[0, :-1]
+        return logits, indices, arguments, [after[-1:] for _, after in indices]
+
+    def watch(self, machine: Extracted, x: Tensor, state: Any) -> Watched:
+        """See `detent.extract.regions.watch`."""
+        from detent.extract.regions.watch import watch
+
+        return watch(machine, x, state)
 
     def _width(self, layer: int) -> int:
         entries = sum(d * d for d in self.heads[layer]) if layer < len(self.blocks) else self.labels

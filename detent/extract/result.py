@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from detent.extract.regions.watch import Watched
     from detent.runtime import Machine, Stream
     from detent.runtime.alphabet import Word
     from detent.runtime.interpreter import Words
@@ -346,8 +345,8 @@ class Extracted:
         """Write the standalone machine: .json for people, .detent for programs, .dot without heads."""
         self.standalone.save(path)
 
-    def watch(self, x: Any, state: Any = None) -> Watched:
-        """Run the network on real inputs (L n): labels, tables and margins, and which inputs leave every region."""
+    def watch(self, x: Any, state: Any = None) -> Any:
+        """Run the network on real inputs (L n): a `Watched`, with labels and margins, and which inputs leave every region."""
         if self.source is None:
             raise InvalidInput("watch is for machines whose symbols are input vectors: extract with inputs={...}.")
         return self.source.watch(self, x, state)

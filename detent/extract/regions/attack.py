@@ -209,8 +209,9 @@ def _described(
     apart = inputs.double() - centers
     far = apart.abs().amax(-1) if region.norm == "linf" else apart.norm(dim=-1)
     symbol = machine.symbols[choices.symbols[row]]
-    what = f"the label {machine.label_names[choices.best[row, 0]]!r}"
-    if choices.layer < len(network.blocks):
+    if choices.layer == len(network.blocks):
+        what = f"the label {machine.label_names[choices.best[row, 0]]!r}"
+    else:
         heads = network.blocks[choices.layer].heads
         head = int(np.searchsorted(head_offsets(heads), column, side="right")) - 1
         index = column - head_offsets(heads)[head]

@@ -15,7 +15,20 @@ import typer
 from detent import native
 from detent.cli._output import AsJson, print_json, show
 
-PACKAGES = ("detent", "torch", "numpy", "safetensors", "typer", "rich", "matplotlib", "networkx", "onnx", "onnxruntime")
+PACKAGES = (
+    "detent",
+    "torch",
+    "numpy",
+    "safetensors",
+    "typer",
+    "rich",
+    "matplotlib",
+    "networkx",
+    "onnx",
+    "onnxruntime",
+    "triton",
+    "ray",
+)
 PROGRAMS = {
     "c++": "not found; it compiles the kernels when detent is installed",
     "cc": "not found; it compiles machines exported as C",
@@ -33,7 +46,7 @@ def doctor(
     """List installed packages and backends, the reason where a backend is not available, and measured speeds.
 
     The measurement takes a few seconds: the fastest of several calls, with the ratio to the slowest. Exit code 0 when
-    all backends work, 1 when the compiled kernels are missing, with the way to get them.
+    all backends of the CPU work, 1 when the compiled kernels are missing, with the way to get them.
 
     Examples:
 
@@ -47,7 +60,7 @@ def doctor(
         print_json(result)
     else:
         _show(result)
-    raise typer.Exit(0 if all(one["available"] for one in result["backends"]) else 1)
+    raise typer.Exit(0 if all(one["available"] or one.get("optional") for one in result["backends"]) else 1)
 
 
 def _show(result: dict[str, Any]) -> None:
@@ -76,12 +89,17 @@ def packages() -> dict[str, str | None]:
 
 def backends() -> list[dict[str, Any]]:
     """Every backend: whether it is available here, and if not, the reason."""
-    reason, cuda = native.why_not(), _cuda()
+    from detent.ops import triton_backend
+
+    reason, cuda, gpu = native.why_not(), _cuda(), triton_backend.why_not()
     threads = f"compiled kernels on {native.threads()} threads"
     return [
         {"name": "cpu", "available": reason is None, "reason": reason, "about": threads},
         {"name": "tree", "available": True, "reason": None, "about": f"torch operations; {cuda}"},
         {"name": "reference", "available": True, "reason": None, "about": "a Python loop, for comparison"},
+        *({"name": name, "available": gpu is None, "reason": gpu, "about": about, "optional": True} for name, about in {
+            "triton": f"GPU kernels, the bits of cpu; {cuda}", "triton_dot": f"GPU kernels, fused sums; {cuda}",
+        }.items()),
     ]  # fmt: skip
 
 

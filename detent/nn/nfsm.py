@@ -108,6 +108,7 @@ class NFSM(Pretrained, nn.Module):
             initial_state=whole_numbers("initial_state", () if initial_state is None else initial_state),
         )  # fmt: skip
         self.backend = resolve(backend)
+        self._auto = backend == "auto"
         self.heads = self.config.heads
         entries = sum(d * d for d in self.heads)
         self.value_width = value_width or -(-width // len(self.heads))
@@ -133,6 +134,14 @@ class NFSM(Pretrained, nn.Module):
         for linear in linears:
             fan_in_(linear, generator)
         nn.init.normal_(self.values, generator=generator)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> NFSM:
+        """After a move to another device, "auto" is the fastest backend there."""
+        before = self.weight.device.type
+        super()._apply(fn, recurse)
+        if self._auto and self.weight.device.type != before:
+            self.backend = resolve("auto", self.weight.device.type)
+        return self
 
     def initial_state(self, batch: int) -> Tensor:
         """B r integers: the state before the first step."""

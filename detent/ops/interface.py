@@ -5,8 +5,8 @@
 
 A backend provides two sets of functions: `Scan` composes tables that are given, and `Kernels` is everything that the
 pass of an NFSM layer calls. `reference` (loops over time) defines the results, `tree` (log depth, plain torch) runs on
-any device, `cpu` is compiled C++. To add a backend, write a module or an object with these functions and add it to
-`_BACKENDS`; mypy compares its signatures with the protocols, and tests/ops runs it against `reference`.
+any device, `cpu` is compiled C++, `triton` and `triton_dot` run on a GPU. To add a backend, write a module or an object
+with these functions and add it to `_BACKENDS`; mypy compares its signatures with the protocols, and tests/ops runs it against `reference`.
 
 Conventions of `Kernels`: `segments` is the G x 6 integer array of `detent.ops.segments`, on the CPU; a *local row* is a
 row of the current window, and segments lie back to back among local rows. Tensors are contiguous and of one floating
@@ -23,7 +23,7 @@ from torch import Tensor
 
 from detent import native
 from detent.errors import BackendUnavailable, unknown
-from detent.ops import cpu, reference, tree
+from detent.ops import cpu, reference, tree, triton_backend
 from detent.ops.segments import LogitSource, Noise
 from detent.ops.torch_kernels import TorchKernels, blas_logits, ordered_logits
 
@@ -129,9 +129,11 @@ _BACKENDS: dict[str, Backend] = {
     "reference": Backend(reference, TorchKernels(reference, ordered_logits)),
     "tree": Backend(tree, TorchKernels(tree, blas_logits)),
     "cpu": Backend(cpu, cpu, native.why_not),
+    "triton": Backend(triton_backend, triton_backend.ORDERED, triton_backend.why_not),
+    "triton_dot": Backend(triton_backend, triton_backend.DOT, triton_backend.why_not),
 }
-_FASTEST_FIRST = ("cpu", "tree")
-"""The order in which "auto" tries backends; the last one always works."""
+_FASTEST_FIRST = {"cpu": ("cpu", "tree"), "cuda": ("triton", "tree")}
+"""The order in which "auto" tries backends, by type of device; `tree` always works."""
 
 
 def available() -> tuple[str, ...]:
@@ -139,10 +141,11 @@ def available() -> tuple[str, ...]:
     return tuple(name for name, backend in _BACKENDS.items() if backend.why_not() is None)
 
 
-def resolve(name: str) -> str:
-    """The backend that `name` stands for: itself, or for "auto" the fastest that works here."""
+def resolve(name: str, device: str = "cpu") -> str:
+    """The backend that `name` stands for: itself, or for "auto" the fastest that works on this type of device."""
     if name == "auto":
-        return next(choice for choice in _FASTEST_FIRST if _BACKENDS[choice].why_not() is None)
+        choices = _FASTEST_FIRST.get(device, ("tree",))
+        return next(choice for choice in choices if _BACKENDS[choice].why_not() is None)
     if name not in _BACKENDS:
         raise unknown("backend", name, ("auto", *_BACKENDS))
     reason = _BACKENDS[name].why_not()

@@ -6,7 +6,8 @@
 A backend provides two sets of functions: `Scan` composes tables that are given, and `Kernels` is everything that the
 pass of an NFSM layer calls. `reference` (loops over time) defines the results, `tree` (log depth, plain torch) runs on
 any device, `cpu` is compiled C++, `triton` and `triton_dot` run on a GPU. To add a backend, write a module or an object
-with these functions and add it to `_BACKENDS`; mypy compares its signatures with the protocols, and tests/ops runs it against `reference`.
+with these functions and add it to `_BACKENDS`; mypy compares its signatures with the protocols, and tests/ops runs it
+against `reference`.
 
 Conventions of `Kernels`: `segments` is the G x 6 integer array of `detent.ops.segments`, on the CPU; a *local row* is a
 row of the current window, and segments lie back to back among local rows. Tensors are contiguous and of one floating

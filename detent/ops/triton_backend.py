@@ -313,8 +313,9 @@ class TritonKernels:
         _launch(
             "tables", (_blocks_of(N, block_n), _blocks_of(S, block_s)), *_source(source), rows,
             Metadata.of(tuple(heads), device).columns,
-            *_noise(noise, noise.temperature if noise else 1.0, segments, source), made, bad, N, source.weight.shape[1], S, len(source.weight), LARGEST=max(heads), BLOCK_N=block_n,
-            BLOCK_S=block_s, BLOCK_J=block_j, ORDERED=self.ordered,
+            *_noise(noise, noise.temperature if noise else 1.0, segments, source), made, bad, N,
+            source.weight.shape[1], S, len(source.weight), LARGEST=max(heads), BLOCK_N=block_n, BLOCK_S=block_s,
+            BLOCK_J=block_j, ORDERED=self.ordered,
         )  # fmt: skip
         first_bad = int(bad)
         refuse_infinite(int(rows[first_bad]) if first_bad < N else -1)

@@ -11,7 +11,6 @@ from torch.nn.utils.rnn import PackedSequence
 
 from detent.errors import InvalidConfig, InvalidInput
 from detent.ops.segments import LENGTH, ROW, make_layout
-from detent.ops.tables import offsets
 
 Rows = Tensor | tuple[Tensor, Tensor]
 """B L m, or (distinct rows: R m, which of them stands where: B L)."""
@@ -114,12 +113,6 @@ def check_call(
             f"resets are booleans of shape {tuple(shape)}; got {resets.dtype} of shape {tuple(resets.shape)}."
         )
     return rows, index
-
-
-def indices_of(one_hot: Tensor, heads: Sequence[int]) -> Tensor:
-    """B S -> B r: the index of every head."""
-    parts = [one_hot[:, at : at + d].argmax(-1) for d, at in zip(heads, offsets(tuple(heads)), strict=True)]
-    return torch.stack(parts, dim=1)
 
 
 def _is_not_integer(tensor: Tensor) -> bool:

@@ -19,14 +19,15 @@ from torch import Tensor, nn
 
 from detent.errors import InvalidConfig, InvalidInput
 from detent.nn.init import fan_in_, truncated_
-from detent.nn.inputs import Rows, as_integers, check_call, indices_of, steps_below, whole_numbers
+from detent.nn.inputs import Rows, as_integers, check_call, steps_below, whole_numbers
 from detent.nn.pretrained import Pretrained
 from detent.nn.wrapped import is_plain
 from detent.ops.interface import kernels, resolve
 from detent.ops.nfsm_op import NfsmCall, forward_eval, forward_sampled
 from detent.ops.ordered_linear import ordered_linear
 from detent.ops.segments import LogitSource, batch_segments
-from detent.ops.tables import entry_offsets, identity, offsets, one_hot
+from detent.ops.sequence_parallel import group_name
+from detent.ops.tables import entry_offsets, identity, indices_of, offsets, one_hot
 from detent.ops.torch_kernels import blas_logits
 
 DEFAULT_HEADS = (12,) * 16
@@ -42,6 +43,10 @@ class NFSM(Pretrained, nn.Module):
 
     In training mode tables are sampled (Gumbel noise at `temperature`) and the gradient is the straight-through
     estimator's; in evaluation mode they are the arg max of the logits, the lowest index on a tie.
+
+    With `process_group` (or a one-dimensional DeviceMesh) every rank holds a stretch of each sequence; the states are
+    bit for bit those of one process. See `detent.ops.sequence_parallel` for what is exchanged and who gets which
+    gradient. `lengths` and `cu_seqlens` are then those of the whole sequences, `x` and `resets` the rank's rows.
     """
 
     @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,7 +99,7 @@ class NFSM(Pretrained, nn.Module):
         self, width: int, heads: Sequence[int] = DEFAULT_HEADS, *, value_width: int | None = None,
         temperature: float = 0.5, noise: bool = True, remember: float = 0.0, dictionary: int | None = None,
         initial_state: Sequence[int] | None = None, chunk: int = 0, backend: str = "auto",
-        generator: torch.Generator | None = None,
+        generator: torch.Generator | None = None, process_group: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
         if isinstance(heads, int):
@@ -109,6 +114,7 @@ class NFSM(Pretrained, nn.Module):
         )  # fmt: skip
         self.backend = resolve(backend)
         self._auto = backend == "auto"
+        self._group = group_name(process_group)
         self.heads = self.config.heads
         entries = sum(d * d for d in self.heads)
         self.value_width = value_width or -(-width // len(self.heads))
@@ -212,6 +218,8 @@ class NFSM(Pretrained, nn.Module):
                 f"a step takes one row per sequence, floating point of shape (B, {self.config.width}); "
                 f"got {x.dtype} of shape {tuple(x.shape)}."
             )
+        if self._group:
+            raise InvalidInput("a step cannot be split over ranks: stream with a layer without process_group.")
         if self.training or torch.is_grad_enabled() or torch.compiler.is_compiling() or not is_plain(self.out_proj):
             y, state = self(x[:, None], state)
             return y[:, 0], state
@@ -278,7 +286,7 @@ class NFSM(Pretrained, nn.Module):
                 row_index=index, start=start, lengths=lengths, cu_seqlens=cu_seqlens, resets=resets,
                 seed=self._seed(seed) if self.training and self.config.noise else None, heads=self.heads,
                 initial_state=self.config.initial_state, temperature=self.config.temperature,
-                chunk=self.config.chunk, backend=self.backend,
+                chunk=self.config.chunk, backend=self.backend, group=self._group,
             )  # fmt: skip
 
     def _logit_source(self, rows: Tensor) -> LogitSource:

@@ -21,9 +21,10 @@ import torch
 from torch import Tensor
 
 from detent.errors import InvalidInput
+from detent.ops import sequence_parallel
 from detent.ops.interface import Kernels, LogitGradients, kernels
 from detent.ops.segments import Layout, LogitSource, Noise, batch_segments, make_layout, windows
-from detent.ops.tables import cell_dtype, one_hot
+from detent.ops.tables import cell_dtype, indices_of, one_hot
 
 
 class NfsmCall(NamedTuple):
@@ -69,6 +70,8 @@ class NfsmCall(NamedTuple):
     chunk: int
     """Steps whose tables are held at a time; 0 for all."""
     backend: str
+    group: str = ""
+    """Name of the process group over which the sequences are split; see `detent.ops.sequence_parallel`."""
 
     @property
     def rows(self) -> torch.Size:
@@ -112,10 +115,18 @@ class NfsmCall(NamedTuple):
         return None if self.seed is None else Noise(int(self.seed), self.temperature)
 
     def layout(self, *, checked: bool = False) -> Layout:
+        before, total = (
+            sequence_parallel.rows_before(self.group, self._length, self.input.device) if self.group else (0, 0)
+        )
         return make_layout(
             self.rows, self.start, self.heads, self.lengths, self.cu_seqlens, self.resets, self.initial_state,
-            checked=checked,
+            checked=checked, stretch=(before, total) if self.group else None,
         )  # fmt: skip
+
+    @property
+    def _length(self) -> int:
+        """Rows of a sequence, or of all packed ones."""
+        return self.rows[-1]
 
     def source(self, ops: Kernels) -> LogitSource:
         rows, weight, bias = _flat(self.input), self.weight.contiguous(), self.bias.contiguous()
@@ -162,28 +173,53 @@ def forward_eval(call: NfsmCall) -> tuple[Tensor, Tensor]:
 # -- the two forward passes
 
 
-def _forward(*flat: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """(output, finals as one-hot rows, then what backward needs: states, tables or none if chunked, vectors)."""
+def _forward(*flat: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """(output, finals as one-hot rows, then what backward needs: states, tables or none if chunked, vectors, and the
+    tables of all stretches if the sequences are split over ranks)."""
     call = NfsmCall(*flat)
     call.check()
     ops, heads = kernels(call.backend), call.heads
     layout, source, noise = call.layout(), call.source(ops), call.noise()
     rows, device = call.rows, call.input.device
     states = torch.zeros(rows.numel(), len(heads), dtype=cell_dtype(heads), device=device)
-    at = layout.starts.to(device)
     kept = states.new_empty(0, sum(heads))
+    stretches, made = _exchange(call, layout, source, noise) if call.group else (None, None)
+    at = (layout if stretches is None else layout.started(stretches.start(call.start))).starts.to(device)
     for window in windows(layout.segments, call.chunk):
-        tables = ops.tables(source, window, heads, noise)
+        tables = made if made is not None else ops.tables(source, window, heads, noise)
         at = ops.trajectories(tables, window, at, states, heads)
         if call.chunk == 0:
             kept = _padded_to(tables, rows.numel())
     vectors = ops.project_values(call.values.contiguous(), call.out_weight.contiguous(), heads).contiguous()
     output = ops.read_out(vectors, call.out_bias.contiguous(), states, heads)
-    finals = one_hot(layout.final_states(at), heads, vectors.dtype)
-    return output.view(*rows, output.shape[1]), finals, states, kept, vectors
+    last = layout.final_states(at) if stretches is None else stretches.final(call.start)
+    finals = one_hot(last, heads, vectors.dtype)
+    exchanged = kept.new_empty(0) if stretches is None else stretches.tables
+    return output.view(*rows, output.shape[1]), finals, states, kept, vectors, exchanged
 
 
-def _forward_fake(*flat: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+def _exchange(
+    call: NfsmCall, layout: Layout, source: LogitSource, noise: Noise | None
+) -> tuple[sequence_parallel.Stretches, Tensor | None]:  # fmt: skip
+    """The tables of all stretches; and those of this one's rows, unless they are made chunk by chunk."""
+    ops, heads, device = kernels(call.backend), call.heads, call.input.device
+    sizes = torch.tensor(heads)
+    scratch = torch.zeros(call.rows.numel(), len(heads), dtype=cell_dtype(heads), device=device)
+    # from every index of the largest head at once in all heads; a smaller head repeats its last index
+    ats = [
+        layout.started(torch.minimum(torch.tensor(k), sizes - 1).expand(len(call.start), -1)).starts.to(device)
+        for k in range(max(heads))
+    ]
+    tables: Tensor | None = None
+    for window in windows(layout.segments, call.chunk):
+        tables = ops.tables(source, window, heads, noise)
+        ats = [ops.trajectories(tables, window, at, scratch, heads) for at in ats]
+    resets = layout.has_reset.to(device)
+    finals = [layout.final_states(at) for at in ats]
+    return sequence_parallel.Stretches.exchange(call.group, finals, resets, heads), None if call.chunk else tables
+
+
+def _forward_fake(*flat: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     call = NfsmCall(*flat)
     rows, like, cells = call.rows, call.values, cell_dtype(call.heads)
     indices, width = sum(call.heads), call.out_weight.shape[0]
@@ -193,7 +229,14 @@ def _forward_fake(*flat: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
         like.new_empty(rows.numel(), len(call.heads), dtype=cells),
         like.new_empty(0 if call.chunk else rows.numel(), indices, dtype=cells),
         like.new_empty(indices, width),
+        like.new_empty(_exchanged_shape(call), dtype=cells),
     )
+
+
+def _exchanged_shape(call: NfsmCall) -> tuple[int, ...]:
+    if not call.group:
+        return (0,)
+    return sequence_parallel.world_size(call.group), call.start.shape[0], sum(call.heads) + 1
 
 
 def _evaluate(*flat: Any) -> tuple[Tensor, Tensor]:
@@ -202,6 +245,8 @@ def _evaluate(*flat: Any) -> tuple[Tensor, Tensor]:
     ops, heads = kernels(call.backend), call.heads
     layout, rows, device = call.layout(), call.rows, call.input.device
     source = LogitSource(_flat(call.input), call.weight.contiguous(), call.bias.contiguous())
+    if call.group:
+        return _evaluate_stretch(call, layout)
     at = layout.starts.to(device)
     if call.row_index is None:
         states = torch.zeros(rows.numel(), len(heads), dtype=torch.int64, device=device)
@@ -216,6 +261,12 @@ def _evaluate(*flat: Any) -> tuple[Tensor, Tensor]:
     return output.view(*rows, output.shape[1]), layout.final_states(at)
 
 
+def _evaluate_stretch(call: NfsmCall, layout: Layout) -> tuple[Tensor, Tensor]:
+    """The pass without noise over this rank's stretch: as in training, for the start is known after the tables."""
+    output, finals, *_ = _forward(*call)
+    return output, indices_of(finals, call.heads)
+
+
 def _evaluate_fake(*flat: Any) -> tuple[Tensor, Tensor]:
     call = NfsmCall(*flat)
     output = call.values.new_empty(*call.rows, call.out_weight.shape[0])
@@ -228,8 +279,8 @@ Gradients = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 def _backward(
-    output_grad: Tensor, finals_grad: Tensor, states: Tensor, tables: Tensor, vectors: Tensor, wants_input: bool,
-    *flat: Any,
+    output_grad: Tensor, finals_grad: Tensor, states: Tensor, tables: Tensor, vectors: Tensor, exchanged: Tensor,
+    wants_input: bool, *flat: Any,
 ) -> Gradients:  # fmt: skip
     """Gradients of the first fields of the call; that of the input is empty unless `wants_input`."""
     call = NfsmCall(*flat)
@@ -237,10 +288,24 @@ def _backward(
     layout, source, noise = call.layout(checked=True), call.source(ops), call.noise()
     grad, device = _flat(output_grad), call.input.device
 
-    lasts = layout.final_states_backward(finals_grad)
     padding, owner = (part.to(device) for part in layout.padding_rows)
-    if len(padding):
-        lasts = lasts.index_add(0, owner, grad[padding] @ vectors.T)
+
+    def lasts_of(finals_grad: Tensor) -> Tensor:
+        lasts = layout.final_states_backward(finals_grad)
+        return lasts.index_add(0, owner, grad[padding] @ vectors.T) if len(padding) else lasts
+
+    before_first = None
+    if call.group:
+        stretches = sequence_parallel.Stretches.of(exchanged, call.group, heads)
+        layout = layout.started(stretches.start(call.start))
+        lasts = lasts_of(torch.zeros_like(finals_grad))
+        for window in reversed(list(windows(layout.segments, call.chunk))):
+            window_tables = tables if call.chunk == 0 else ops.tables(source, window, heads, noise)
+            lasts = ops.adjoint_scan_(window_tables, ops.index_gains(grad, vectors, window), lasts, window, heads)
+        finals_grad, before_first = stretches.ahead(call.group, layout.starts_backward(lasts), finals_grad)
+        if stretches.rank > 0:
+            before_first = torch.zeros_like(before_first)
+    lasts = lasts_of(finals_grad)
 
     sums: LogitGradients
     if call.row_index is None:
@@ -273,13 +338,13 @@ def _backward(
     grad_values, grad_out_weight = ops.project_values_backward(
         vectors_grad, call.values.contiguous(), call.out_weight.contiguous(), heads
     )
-    carry_grad = layout.starts_backward(lasts)
+    carry_grad = layout.starts_backward(lasts) if before_first is None else before_first
     return grad_input, grad_weight, grad_bias, grad_values, grad_out_weight, grad_out_bias, carry_grad
 
 
 def _backward_fake(
-    output_grad: Tensor, finals_grad: Tensor, states: Tensor, tables: Tensor, vectors: Tensor, wants_input: bool,
-    *flat: Any,
+    output_grad: Tensor, finals_grad: Tensor, states: Tensor, tables: Tensor, vectors: Tensor, exchanged: Tensor,
+    wants_input: bool, *flat: Any,
 ) -> Gradients:  # fmt: skip
     call = NfsmCall(*flat)
     grad_input = call.input.new_empty(call.input.shape if wants_input else (0,))
@@ -297,13 +362,11 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]
 
 def _backward_by(function: Callable[..., Gradients]) -> Callable[..., tuple[Tensor | None, ...]]:
     def backward(ctx: Any, output_grad: Tensor, finals_grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
-        states, tables, vectors, *tensors = ctx.saved_tensors
+        saved, tensors = ctx.saved_tensors[:4], ctx.saved_tensors[4:]
         wants_input = ctx.needs_input_grad[0]
         with torch.autocast(output_grad.device.type, enabled=False):
             grads: list[Tensor | None] = list(
-                function(
-                    output_grad.contiguous(), finals_grad, states, tables, vectors, wants_input, *tensors, *ctx.options
-                )
+                function(output_grad.contiguous(), finals_grad, *saved, wants_input, *tensors, *ctx.options)
             )
         grads[0] = grads[0] if wants_input else None
         grads[-1] = grads[-1] if ctx.has_carry else None
@@ -359,9 +422,12 @@ def _is_traced() -> bool:
     return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
 
 
-_FIVE, _SEVEN = (f"({', '.join(['Tensor'] * count)})" for count in (5, 7))
-_SAVED = "Tensor output_grad, Tensor finals_grad, Tensor states, Tensor tables, Tensor vectors, bool wants_input"
-_forward_op = _op("nfsm_forward", _forward, _forward_fake, f"({_ARGUMENTS}) -> {_FIVE}")
+_SIX, _SEVEN = (f"({', '.join(['Tensor'] * count)})" for count in (6, 7))
+_SAVED = (
+    "Tensor output_grad, Tensor finals_grad, Tensor states, Tensor tables, Tensor vectors, Tensor exchanged, "
+    "bool wants_input"
+)
+_forward_op = _op("nfsm_forward", _forward, _forward_fake, f"({_ARGUMENTS}) -> {_SIX}")
 _backward_op = _op("nfsm_backward", _backward, _backward_fake, f"({_SAVED}, {_ARGUMENTS}) -> {_SEVEN}")
 _eval_op = _op("nfsm_eval", _evaluate, _evaluate_fake, f"({_ARGUMENTS}) -> (Tensor, Tensor)")
 _forward_op.register_autograd(_backward_by(_backward_op), setup_context=_setup_context)

@@ -17,7 +17,7 @@ is a G x 6 integer array on the CPU, whose columns are
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -134,6 +134,21 @@ class Layout:
     """G r."""
     splits: Splits | None = None
 
+    def started(self, start: Tensor) -> Layout:
+        """The same segments for sequences that start in other states (B r)."""
+        if self.splits is None:
+            return replace(self, starts=start.long().cpu())
+        starts, first = self.starts.clone(), self.splits.first
+        starts[first] = torch.where(self.splits.uses_start[:, None], start.long().cpu(), starts[first])
+        return replace(self, starts=starts)
+
+    @property
+    def has_reset(self) -> Tensor:
+        """B booleans: whether the last state of a sequence does not depend on its start."""
+        if self.splits is None:
+            return torch.zeros(len(self.segments), dtype=torch.bool)
+        return (self.splits.first != self.splits.last) | ~self.splits.uses_start
+
     def final_states(self, lasts: Tensor) -> Tensor:
         """G ... -> B ...: from the last states of segments to those of sequences; never an alias of `lasts`."""
         return lasts.clone() if self.splits is None else lasts[self.splits.last.to(lasts.device)]
@@ -167,20 +182,26 @@ class Layout:
 def make_layout(
     shape: Sequence[int], start: Tensor, heads: Sequence[int], lengths: Tensor | None, cu_seqlens: Tensor | None,
     resets: Tensor | None, initial_state: Sequence[int], *, checked: bool = False,
+    stretch: tuple[int, int] | None = None,
 ) -> Layout:  # fmt: skip
     """The segments of an input of B L rows, or of N rows packed between `cu_seqlens`.
 
     `start` (B r) is where sequences begin, `initial_state` (r) where they continue after a reset. `checked` means that
-    the start states are known to be in range.
+    the start states are known to be in range. `stretch` is for sequences that are split over ranks: (rows of earlier
+    ranks, rows of all ranks) of a sequence, or of all packed ones; `lengths` and `cu_seqlens` are then of the whole.
     """
+    before, total = stretch or (0, shape[-1])
     if cu_seqlens is not None:
-        _check_cu_seqlens(cu_seqlens, shape[0])
-        segments = packed_segments(cu_seqlens)
+        _check_cu_seqlens(cu_seqlens, total)
+        segments = packed_segments((cu_seqlens - before).clamp(0, shape[0]) if stretch else cu_seqlens)
     elif lengths is not None:
-        _check_lengths(lengths, shape[1])
-        segments = padded_segments(lengths, shape[1])
+        _check_lengths(lengths, total)
+        segments = padded_segments((lengths - before).clamp(0, shape[1]) if stretch else lengths, shape[1])
     else:
         segments = batch_segments(shape[0], shape[1])
+    if before:
+        segments = segments.clone()
+        segments[:, TIME] += before if cu_seqlens is None else (before - cu_seqlens[:-1].long().cpu()).clamp(min=0)
     if not checked:
         check_states(start, heads, len(segments))
     start = start.long().cpu()

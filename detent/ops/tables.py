@@ -102,6 +102,12 @@ def _is_integer(tensor: Tensor) -> bool:
     return not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
 
 
+def indices_of(one_hot: Tensor, heads: Sequence[int]) -> Tensor:
+    """B S -> B r: the index of every head."""
+    parts = [one_hot[:, at : at + d].argmax(-1) for d, at in zip(heads, offsets(tuple(heads)), strict=True)]
+    return torch.stack(parts, dim=1)
+
+
 def check_tables(tables: Tensor, heads: Sequence[int]) -> None:
     """Refuse anything that is not B L S integers in the range of their heads."""
     if tables.ndim != 3 or tables.shape[-1] != sum(heads):

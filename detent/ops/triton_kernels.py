@@ -127,12 +127,12 @@ def tables(
                 total = tl.reshape(flat, (BLOCK_N, BLOCK_S, BLOCK_J)) + start[None, :, :]
         else:
             total = tl.load(row_logits + row[:, None, None] * E + e[None, :, :], here, 0.0)
-        unusable = here & (total - total != 0.0)
-        finite = finite & (1 - tl.max(tl.max(unusable.to(tl.int32), 2), 1))
+        usable = here & (total - total == 0.0)  # neither NaN nor infinite
+        finite = finite & (1 - tl.max(tl.max((usable != here).to(tl.int32), 2), 1))
         if seed is not None:
             noise = _gumbel(low[:, None, None], high[:, None, None], e[None, :, :])
             total = total * factor + noise.to(total.dtype)
-        total = tl.where(used[None, :, :], total, float("-inf"))
+        total = tl.where(usable, total, float("-inf"))
         value, at = tl.max(total, 2, return_indices=True)
         better = value > best
         best = tl.where(better, value, best)

@@ -93,7 +93,7 @@ def with_progress(items: Sequence[Item], *, name: Callable[[Item], str]) -> Iter
 
 
 @contextmanager
-def length_progress() -> Iterator[Callable[[int, int], None] | None]:
+def length_progress(unit: str = "length") -> Iterator[Callable[[int, int], None] | None]:
     """A progress bar for (length read, maximum length); None when standard error is not a terminal."""
     if not sys.stderr.isatty():
         yield None
@@ -103,7 +103,7 @@ def length_progress() -> Iterator[Callable[[int, int], None] | None]:
     with Progress(console=console(stderr=True), transient=True) as bar:
         shown = bar.add_task("", total=None)
         yield lambda read, longest: bar.update(
-            shown, total=longest, completed=read, description=f"length {read:,} of {longest:,}"
+            shown, total=longest, completed=read, description=f"{unit} {read:,} of {longest:,}"
         )
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from detent.cli._output import AsJson
-from detent.errors import BrokenFile, InvalidWord
+from detent.cli._output import AsJson, length_progress
+from detent.errors import BrokenFile, InvalidConfig, InvalidWord
 
 if TYPE_CHECKING:
+    from detent.runtime import Machine
     from detent.runtime.filter import Filter
 
 CHUNK = 1 << 20
@@ -23,8 +24,9 @@ def run(
     machine: Annotated[
         Path, typer.Argument(metavar="MACHINE", show_default=False, help="A machine file: .json, .detent, .dot, ...")
     ],
-    text: Annotated[
-        Path | None, typer.Argument(metavar="INPUT", show_default=False, help="A text file. Default: standard input.")
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILES]...", show_default=False, help="Read as one text. Default: standard input."),
     ] = None,
     each_line: Annotated[bool, typer.Option("--each-line", "-l", help="Reset the machine at every line.")] = False,
     final: Annotated[
@@ -36,6 +38,14 @@ def run(
     ] = None,
     skip_unknown: Annotated[bool, typer.Option("--skip-unknown", help="Skip unknown symbols.")] = False,
     strategy: Annotated[str, typer.Option(help="How to run the machine; auto selects the fastest way.")] = "auto",
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="local|ADDRESS", help="Run on a Ray cluster: of this machine, or at an address."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Tasks of a cluster at a time. Default: all of its processors.")
+    ] = None,
+    partition: Annotated[int, typer.Option(min=1, metavar="MIB", help="Text of one task of a cluster, in MiB.")] = 32,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Feed symbols to a machine and print its outputs.
@@ -44,6 +54,9 @@ def run(
     are words, 'Key?' is read as 'key ?'. A line of input gives a line of output, unless it has no outputs. Memory does
     not grow with the length of the text.
 
+    With --cluster the files are cut into partitions, whose tables are composed in parallel by Ray; the output is the
+    same, byte for byte. Every machine of the cluster needs detent and the files at the same path.
+
     Examples:
 
         echo "(0 1) (1 2)" | detent run runs/S3-42-gradient/machine.json
@@ -51,20 +64,26 @@ def run(
         echo "Bob has the key. Who has the key?" | detent run tso3.json
         detent run tso3.json stories.txt --each-line --final
         tail -f events.log | detent run mine.dot --states
+        detent run mine.dot *.log --cluster local --workers 2
     """
     from detent.runtime import load
     from detent.runtime.filter import Filter
 
-    filter = Filter(
-        machine=load(machine), each_line=each_line, last=final, states=states, at=tuple(at or ()),
-        unknown="skip" if skip_unknown else "error", strategy=strategy, form="json" if as_json else "text",
-    )  # fmt: skip
-    source = sys.stdin.fileno() if text is None else _open(text)
-    try:
-        _pump(source, filter)
-    finally:
-        if text is not None:
-            os.close(source)
+    options: dict[str, Any] = {
+        "each_line": each_line, "last": final, "states": states, "at": tuple(at or ()), "strategy": strategy,
+        "unknown": "skip" if skip_unknown else "error", "form": "json" if as_json else "text",
+    }  # fmt: skip
+    if cluster is not None:
+        filter = _on_cluster(load(machine), files or [], cluster, workers, partition << 20, options)
+    else:
+        filter = Filter(machine=load(machine), **options)
+        sources = [sys.stdin.fileno()] if not files else map(_open, files)
+        for number, source in enumerate(sources, 1):
+            try:
+                _pump(source, filter, is_last=number == len(files or [None]))
+            finally:
+                if files:
+                    os.close(source)
     if filter.tokenizer.skipped:
         print(f"detent: note: {filter.tokenizer.skipped} unknown symbols were skipped.", file=sys.stderr)
 
@@ -75,14 +94,33 @@ def _open(text: Path) -> int:
     return os.open(text, os.O_RDONLY)
 
 
-def _pump(source: int, filter: Filter) -> None:
+def _on_cluster(
+    machine: Machine, files: list[Path], address: str, workers: int | None, partition: int, options: dict[str, Any]
+) -> Filter:  # fmt: skip
+    from detent.runtime.cluster import run_files
+
+    if not files:
+        raise InvalidConfig("a cluster reads files, not standard input; name one or more.")
+    out = sys.stdout.buffer
+    with length_progress("bytes") as progress:
+        try:
+            return run_files(
+                machine, files, out.write, address=address, workers=workers, partition=partition, progress=progress,
+                **options,
+            )  # fmt: skip
+        finally:
+            out.flush()
+
+
+def _pump(source: int, filter: Filter, *, is_last: bool) -> None:
     """Write the outputs of what is read as soon as it is read."""
     out = sys.stdout.buffer
     reading = True
     while reading:
         chunk = os.read(source, CHUNK)  # what is available now, not a full chunk
         reading = bool(chunk)
-        out.write(filter.feed(chunk) if reading else filter.finish())
+        if reading or is_last:
+            out.write(filter.feed(chunk) if reading else filter.finish())
         try:
             filter.tokenizer.refuse_unknown()
         except InvalidWord:

@@ -362,7 +362,8 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]
 
 def _backward_by(function: Callable[..., Gradients]) -> Callable[..., tuple[Tensor | None, ...]]:
     def backward(ctx: Any, output_grad: Tensor, finals_grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
-        saved, tensors = ctx.saved_tensors[:4], ctx.saved_tensors[4:]
+        states, tables, vectors, exchanged, *tensors = ctx.saved_tensors  # once: a checkpoint recomputes them
+        saved = states, tables, vectors, exchanged
         wants_input = ctx.needs_input_grad[0]
         with torch.autocast(output_grad.device.type, enabled=False):
             grads: list[Tensor | None] = list(

@@ -7,7 +7,7 @@ output with an empty name is not written, and neither is an empty line.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -21,6 +21,31 @@ from detent.runtime.machine import Machine
 from detent.runtime.tokenizer import TokenChunk, Tokenizer, Unknown
 
 Form = Literal["text", "json"]
+
+
+SLICE = 1 << 18
+"""Symbols that `Filter.piece` processes at a time."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What a stretch of text gives from a known state, whatever stands before it in its first line."""
+
+    first: bytes
+    """The outputs of the first line, joined."""
+    first_latest: int | None
+    """The last output of the first line."""
+    breaks: int
+    """Ends of lines."""
+    rest: bytes
+    """The text behind the first end of line."""
+    begun: bool
+    """Whether the last line of the rest has outputs."""
+    latest: int | None
+    """The last output of the line in progress, or without lines of the rest."""
+    symbols: int
+    in_line: int
+    """Symbols behind the last end of line."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -96,7 +121,58 @@ class Filter:
         outputs = int(automaton.readout[automaton.start]) if isinstance(automaton, Moore) else None
         return None if outputs is None or self._unnamed[outputs] else outputs
 
+    def piece(self, chunk: TokenChunk, state: int, line: int) -> Piece:
+        """What the symbols of a stretch give from a state; `line` is the number of its first line. Uses up a filter."""
+        self.state, self._line = state, line
+        first: list[bytes] = []
+        rest: list[bytes] = []
+        first_latest: int | None = None
+        self._latest = None
+        ended = False
+        for part in _slices(chunk):
+            outputs, ends = self._outputs(part)
+            if not ended:
+                end = ends[0] if ends else len(outputs)
+                if end:
+                    first_latest = outputs[end - 1]
+                    first += [] if self.last else [self._joined(outputs[:end])]
+                if not ends:
+                    continue
+                ended, self._latest = True, self._first if self.each_line else None
+                self._line, self._begun = line + 1, False
+                outputs, ends = outputs[end:], [at - end for at in ends[1:]]
+            rest.append(self._lines(outputs, ends))
+        breaks = len(chunk.breaks)
+        in_line = len(chunk.numbers) - int(chunk.breaks[-1] if breaks else 0)
+        return Piece(
+            self._between_names.join(first), first_latest, breaks, b"".join(rest), self._begun, self._latest,
+            len(chunk.numbers), in_line,
+        )  # fmt: skip
+
+    def append(self, piece: Piece, state: int) -> bytes:
+        """The output text for a piece that follows what was fed; `state` is that at its end."""
+        self.state, tokenizer = state, self.tokenizer
+        self.symbols_read += piece.symbols
+        tokenizer.line += piece.breaks
+        tokenizer.in_line = piece.in_line + (0 if piece.breaks else tokenizer.in_line)
+        firsts = [] if piece.first_latest is None else [piece.first_latest]
+        if self.last and not self.each_line:
+            for latest in (*firsts, piece.latest):
+                self._latest = self._latest if latest is None else latest
+            return b""
+        text = self._part(firsts, ended=piece.breaks > 0) if self.last else self._begin(piece.first)
+        if not piece.breaks:
+            return text
+        text += self._line_end() + piece.rest
+        self._line, self._begun = self._line + piece.breaks - 1, piece.begun
+        self._latest = piece.latest if self.last else self._latest
+        return text
+
     def _process(self, chunk: TokenChunk) -> bytes:
+        return self._lines(*self._outputs(chunk))
+
+    def _outputs(self, chunk: TokenChunk) -> tuple[list[int], list[int]]:
+        """(the outputs to write, and how many of them stand before every end of line)."""
         numbers, breaks, reset = chunk.numbers, chunk.breaks, self.machine.n_symbols
         self.symbols_read += len(numbers)
         if self.each_line:
@@ -114,7 +190,7 @@ class Filter:
         if self.each_line:  # a reset stands before each end of line, and moves it by one
             breaks = breaks + np.arange(1, len(breaks) + 1)
         counts = np.concatenate([[0], np.cumsum(written)])
-        return self._lines(outputs[written].tolist(), counts[breaks].tolist())
+        return outputs[written].tolist(), counts[breaks].tolist()
 
     def _lines(self, outputs: list[int], breaks: list[int]) -> bytes:
         """The lines that end in a chunk, and the beginning of one that does not."""
@@ -136,12 +212,21 @@ class Filter:
         return self._written([latest]) if ended and latest is not None else b""
 
     def _written(self, outputs: Iterable[int]) -> bytes:
+        return self._begin(self._joined(outputs))
+
+    @property
+    def _between_names(self) -> bytes:
+        return b", " if self.form == "json" else self._between
+
+    def _joined(self, outputs: Iterable[int]) -> bytes:
         names = self._quoted if self.form == "json" else self._names
-        between = b", " if self.form == "json" else self._between
-        text = between.join([names[number] for number in outputs])
+        return self._between_names.join([names[number] for number in outputs])
+
+    def _begin(self, text: bytes) -> bytes:
+        """The text with what comes before it in its line."""
         if not text:
             return b""
-        before = between if self._begun else b""
+        before = self._between_names if self._begun else b""
         if self.form == "json" and not self._begun:
             before = b'{"line": %d, "outputs": [' % self._line
         self._begun = True
@@ -151,6 +236,15 @@ class Filter:
         ended = b"" if not self._begun else b"]}\n" if self.form == "json" else b"\n"
         self._line, self._begun = self._line + 1, False
         return ended
+
+
+def _slices(chunk: TokenChunk) -> Iterator[TokenChunk]:
+    """The chunk, SLICE symbols at a time; an end of line stands in the slice of the symbol before it."""
+    numbers, breaks = chunk.numbers, chunk.breaks
+    for at in range(0, max(len(numbers), 1), SLICE):
+        low = int(np.searchsorted(breaks, at, "right")) if at else 0
+        high = int(np.searchsorted(breaks, at + SLICE, "right"))
+        yield TokenChunk(numbers[at : at + SLICE], breaks[low:high] - at)
 
 
 def with_reset(machine: Machine) -> Machine:

@@ -46,6 +46,8 @@ class Tokenizer:
         self.line, self.in_line = 1, 0
         """The line of the next symbol, and the number of symbols of that line read so far."""
         self.skipped = 0
+        self.unknown_symbol: str | None = None
+        """The unknown symbol that ended the reading."""
         self._error: InvalidWord | None = None
         self._held = b""
         self._mark = b"" if BYTE_ORDER_MARK in alphabet.symbols else BYTE_ORDER_MARK.encode()
@@ -173,9 +175,14 @@ class Tokenizer:
             return self._counted(numbers[known], np.concatenate([[0], np.cumsum(known)])[breaks])
         place = int(np.argmin(known))
         piece = self._counted(numbers[:place], breaks[breaks <= place])
-        kind = "letter" if self.alphabet.by_letter else "word"
-        self._error = self.alphabet.unknown(name(place), f"on line {self.line}, {kind} {self.in_line + 1}")
+        self.unknown_symbol = name(place)
+        self._error = self.unknown_at(self.unknown_symbol, self.line, self.in_line + 1)
         return piece
+
+    def unknown_at(self, name: str, line: int, place: int) -> InvalidWord:
+        """The error for an unknown symbol."""
+        kind = "letter" if self.alphabet.by_letter else "word"
+        return self.alphabet.unknown(name, f"on line {line}, {kind} {place}")
 
     def _counted(self, numbers: Ints, breaks: Ints) -> TokenChunk:
         self.line += len(breaks)

@@ -61,7 +61,7 @@ EXAMPLES = [example for name in VERBS for example in examples_of(name) if "mamba
 
 def is_slow(example: str) -> bool:
     called = example.partition("detent ")[2]
-    return called.startswith(SLOW) and not called.startswith(QUICK)
+    return (called.startswith(SLOW) and not called.startswith(QUICK)) or "--cluster" in called
 
 
 @pytest.mark.parametrize("name", VERBS)

@@ -215,3 +215,17 @@ def test_run_of_a_story_with_an_unknown_word_and_an_invalid_sentence(tmp_path: P
     (tmp_path / "story.txt").write_text("alice has the key .\nbob has the key .\n")
     code, printed, _ = answers_to(tmp_path / "story.txt")
     assert (code, " ".join(printed)) == (0, "(not understood)")
+
+
+def test_run_reads_files_as_one_text(light: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("go st")
+    (tmp_path / "b").write_text("op go\nstop")
+    together = filtered([light], "go stop go\nstop")
+    assert filtered([light, tmp_path / "a", tmp_path / "b"], "") == together
+    assert together == (0, "walk wait walk\nwait\n", "")
+
+
+def test_run_on_a_cluster_needs_files(light: Path) -> None:
+    code, out, error = filtered([light, "--cluster", "local"], "go")
+    assert (code, out) == (2, "")
+    assert "a cluster reads files, not standard input" in error

@@ -96,7 +96,7 @@ def test_sequence_parallel_is_one_process(world: int, backend: str) -> None:
             else:
                 found = torch.stack([part[key] for part in parts]).sum(0)
             torch.testing.assert_close(
-                found, wanted[key], **TOLERANCE, msg=lambda text, key=key: f"{name} {key}: {text}"
+                found, wanted[key], **TOLERANCE, msg=lambda text, at=f"{name} {key}": f"{at}: {text}"
             )
 
 

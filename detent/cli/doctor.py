@@ -89,9 +89,10 @@ def packages() -> dict[str, str | None]:
 
 def backends() -> list[dict[str, Any]]:
     """Every backend: whether it is available here, and if not, the reason."""
+    reason, cuda = native.why_not(), _cuda()  # which imports torch, and with it the operators
     from detent.ops import triton_backend
 
-    reason, cuda, gpu = native.why_not(), _cuda(), triton_backend.why_not()
+    gpu = triton_backend.why_not()
     threads = f"compiled kernels on {native.threads()} threads"
     return [
         {"name": "cpu", "available": reason is None, "reason": reason, "about": threads},

@@ -1,0 +1,137 @@
+"""`detent run --cluster local` against `detent run` on text made on the fly: throughput, scaling, memory, kills.
+
+The text is a log of two events, ten to twenty on a line, that move a machine of six states (S3). The outputs of all
+runs are hashed and must be equal; in the kill test a worker is killed in the middle of each of ten runs. Peak memory
+is the largest resident set of one process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.harness import Report, Target, Unequal
+from detent.runtime import Machine
+from detent.runtime.cluster import connected, run_files
+from detent.tasks import task
+
+SIZE, QUICK_SIZE = 5 * 10**9, 5 * 10**7
+KILL_SIZE, KILLS = 10**8, 10
+MIB = 1 << 20
+EVENTS = ("acquire", "release")
+
+
+def run(quick: bool) -> Report:
+    report = Report(title="A machine over files: one process, and a Ray cluster of one and two workers")
+    size, rounds = (QUICK_SIZE, 3) if quick else (SIZE, KILLS)
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        machine = place / "s3.json"
+        machine_of_events().save(machine)
+        if shutil.disk_usage(place).free < size + (1 << 30):
+            report.notes.append(f"{size} bytes of text do not fit on this disk; nothing was measured.")
+            return report
+        files = write_text(place, size)
+        measure(report, machine, files, size)
+        kill(report, machine, place, rounds, QUICK_SIZE // 5 if quick else KILL_SIZE)
+    return report
+
+
+def machine_of_events() -> Machine:
+    """S3, its two generators named as events."""
+    return Machine.of(replace(task("S3").machine, symbols=EVENTS))
+
+
+def write_text(folder: Path, size: int, files: int = 2, seed: int = 7) -> list[Path]:
+    """Files of random events; lines of ten to twenty, blocks of a megabyte in random order."""
+    drawn = random.Random(seed)
+    blocks = []
+    for _ in range(16):
+        lines: list[str] = []
+        while sum(map(len, lines)) < MIB:
+            lines.append(" ".join(drawn.choices(EVENTS, k=drawn.randint(10, 20))) + "\n")
+        blocks.append("".join(lines).encode())
+    paths = [folder / f"{number}.txt" for number in range(files)]
+    for path in paths:
+        left = size // files
+        with path.open("wb") as file:
+            while left > 0:
+                block = drawn.choice(blocks)[:left]
+                file.write(block)
+                left -= len(block)
+    return paths
+
+
+def hashed(command: list[str]) -> tuple[float, str, int]:
+    """(seconds, hash of what the command writes, peak bytes of its largest process)."""
+    begun = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    digest = hashlib.sha256()
+    while chunk := process.stdout.read(MIB):
+        digest.update(chunk)
+    if process.wait() != 0:
+        raise Unequal(f"{' '.join(command)} ended with exit code {process.returncode}.")
+    return time.perf_counter() - begun, digest.hexdigest(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10
+
+
+def measure(report: Report, machine: Path, files: list[Path], size: int) -> None:
+    """`detent run`, and the same on clusters of one and two workers."""
+    program = [sys.executable, "-m", "detent", "run", str(machine), *map(str, files)]
+    ways = {
+        "detent run": program,
+        "cluster, 1 worker": [*program, "--cluster", "local", "--workers", "1"],
+        "cluster, 2 workers": [*program, "--cluster", "local", "--workers", "2"],
+    }
+    spent: dict[str, list[float]] = {}
+    digests, peak = set(), 0
+    for name, command in ways.items():
+        seconds, digest, largest = hashed(command)
+        spent[name] = [seconds]
+        digests.add(digest)
+        if largest > peak:
+            peak = largest
+            report.notes.append(f"{name}: peak {largest / MIB:.0f} MiB, the largest process so far")
+        if len(digests) > 1:
+            raise Unequal(f"{name}: the output differs from that of detent run.")
+    report.checks.append(f"{size} bytes: the outputs of all ways, by SHA-256")
+    report.record(f"S3, {size / 1e9:g} GB", spent, dict.fromkeys(ways, size), unit="bytes")
+    one, two = spent["cluster, 1 worker"][0], spent["cluster, 2 workers"][0]
+    report.notes.append(f"two workers are {one / two:.2f} times as fast as one; one worker takes "
+                        f"{one / spent['detent run'][0]:.2f} times as long as detent run")  # fmt: skip
+
+
+def kill(report: Report, machine: Path, folder: Path, rounds: int, size: int) -> None:
+    """Runs in which one worker is killed; all outputs must be that of one process."""
+    from detent.runtime import load
+
+    (folder / "kill").mkdir()
+    files = write_text(folder / "kill", size)
+    _, wanted, _ = hashed([sys.executable, "-m", "detent", "run", str(machine), *map(str, files)])
+    equal = 0
+    with connected("local", 2):
+        for number in range(rounds):
+            digest, seen, killed = hashlib.sha256(), 0, list[int]()
+
+            def watch(pid: int, number: int = number, killed: list[int] = killed) -> None:
+                nonlocal seen
+                seen += 1
+                if seen == number + 1 and not killed:
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+
+            run_files(load(machine), files, digest.update, workers=2, partition=4 * MIB, watch=watch)
+            equal += digest.hexdigest() == wanted and bool(killed)
+    report.targets.append(
+        Target(what=f"runs with a killed worker that are equal, of {rounds}", wanted=rounds, measured=equal)
+    )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from detent.automata import read_machine as read_machine
     from detent.certify import certify as certify
     from detent.extract import extract as extract
+    from detent.learning import learn as learn
     from detent.nn import NFSM as NFSM
     from detent.tasks import task as task
     from detent.train import train as train

@@ -48,11 +48,31 @@ _INDEX_GAINS = [_POINTER, _POINTER, _SIZE, _SIZE, *_SEGMENTS, _POINTER, _INT]
 _READ_ROWS = [_POINTER, _SIZE, _POINTER, _POINTER, _SIZE, *_HEADS, _POINTER, _SIZE, _POINTER]
 _READ_OUT = [_POINTER, _POINTER, _SIZE, *_HEADS, *_CELLS, _SIZE, _POINTER, _INT]
 _READ_OUT_BACKWARD = [_POINTER, _SIZE, *_HEADS, *_CELLS, _SIZE, _POINTER, _INT]
+_TREE = [_POINTER, _POINTER, _POINTER, _SIZE]  # parents, symbols, visits, nodes
+_OBSERVED = [_POINTER, _POINTER, _POINTER]  # nodes, outputs, counts
+_MERGER = [
+    *(*_TREE, *_OBSERVED, _SIZE),
+    *(_INT, _INT, _INT, _POINTER, _SIZE, _SIZE),  # Mealy, noisy, order, ranks, symbols, outputs
+    *(_POINTER, _SIZE, _SIZE, _SIZE),  # priors, weights of right and wrong outputs, threshold
+]
 
 SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "detent_run_words": (c_int64, _RUN_WORDS),
     "detent_register_features": (c_int, []),
     "detent_interpret": (c_int64, _INTERPRET),
+    "detent_tree_new": (_POINTER, []),
+    "detent_tree_free": (None, [_POINTER]),
+    "detent_tree_nodes": (c_int64, [_POINTER]),
+    "detent_tree_observations": (c_int64, [_POINTER]),
+    "detent_tree_add": (c_int64, [*[_POINTER] * 6, _SIZE, _SIZE]),
+    "detent_tree_merge": (None, [_POINTER, *_TREE, *_OBSERVED, _POINTER, _SIZE]),
+    "detent_tree_export": (None, [_POINTER, *_TREE[:3], *_OBSERVED, _POINTER]),
+    "detent_merger_new": (_POINTER, _MERGER),
+    "detent_merger_free": (None, [_POINTER]),
+    "detent_merger_run": (c_int, [_POINTER, _SIZE, _SIZE]),
+    "detent_merger_states": (c_int64, [_POINTER]),
+    "detent_merger_work": (c_int64, [_POINTER]),
+    "detent_merger_export": (None, [_POINTER, _POINTER]),
     "detent_gumbel": (None, [*_SEGMENTS, _SIZE, _SEED, _POINTER]),
     "detent_prefix": (c_int64, [*_CELLS, _SIZE, _SIZE, *_HEADS, _POINTER, _INT]),
     "detent_trajectories": (c_int64, [*_CELLS, _POINTER, *_HEADS, *_SEGMENTS, _POINTER, _POINTER, _POINTER, _INT]),

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from detent.cli import certify, check, demo, doctor, extract, figure, report, sweep, table, tasks, train
+from detent.cli import certify, check, demo, doctor, extract, figure, learn, report, sweep, table, tasks, train
 from detent.cli import run as run_verb
 from detent.cli._errors import CommandGroup, exit_code_of
 
@@ -31,6 +31,10 @@ GUIDE = """Neural finite-state machines: exact state tracking at every length, w
     detent extract RUN -o s3.json            the machine, without the network
     detent run RUN/machine.json words.txt    symbols in, outputs out
 
+**Machines from logs, and between versions:**
+
+    detent learn traces.jsonl -o machine.dot      the machine that a log shows
+
 **Figures and tables:**
 
     detent figure machine S3 -o s3.svg       machines, tables, sweeps
@@ -47,6 +51,7 @@ app = typer.Typer(
 app.command("tasks")(tasks.tasks)
 app.command("train")(train.train)
 app.command("extract")(extract.extract)
+app.command("learn")(learn.learn)
 app.command("certify")(certify.certify)
 app.command("check")(check.check)
 app.command("sweep")(sweep.sweep)

@@ -107,6 +107,30 @@ def length_progress(unit: str = "length") -> Iterator[Callable[[int, int], None]
         )
 
 
+@contextmanager
+def count_progress(line: str) -> Iterator[Callable[..., None] | None]:
+    """A status line for counts, such as "{:,} traces", after one second; None when standard error is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    began, status = time.monotonic(), console(stderr=True).status("")
+    started = False
+
+    def watch(*counts: int) -> None:
+        nonlocal started
+        if time.monotonic() - began > 1:
+            if not started:
+                status.start()
+                started = True
+            status.update(line.format(*counts))
+
+    try:
+        yield watch
+    finally:
+        if started:
+            status.stop()
+
+
 class TrainingStatus:
     """A status line on standard error with the last row of the history; nothing when that is not a terminal.
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from detent._types import MISSING
-from detent.automata import Moore
+from detent.automata import Mealy, Moore
 from detent.errors import NotLearned
 from detent.learning.prefix_tree import PrefixTree
 from detent.learning.state_merging import MergedStates, merge_states
@@ -56,11 +56,15 @@ def infer_machine(
 
     Raises `NotLearned` where `config.max_words` are not enough.
     """
-    tree = PrefixTree(task.machine.n_symbols)
+    tree = PrefixTree()
+    symbols, outputs = task.machine.n_symbols, len(task.machine.outputs)
     while True:
         batch = task.sample(max(config.words, tree.words), config.length, generator)
         tree.add(batch.inputs, batch.states)
-        merged = merge_states(tree, max_states=config.max_states, max_comparisons=config.max_comparisons)
+        merged = merge_states(
+            tree, symbols=symbols, outputs=outputs, kind="mealy" if isinstance(task.machine, Mealy) else "moore",
+            max_states=config.max_states, max_comparisons=config.max_comparisons,
+        )  # fmt: skip
         fresh = task.sample(config.test_words, config.length, generator)
         if merged is None:
             result = f"more than {config.max_states} states, or more than could be compared"
@@ -70,7 +74,7 @@ def infer_machine(
                 return InferredMachine(
                     replace(Task.of(_machine(task, merged), name=task.name), sampler=task.sampler), tree.words
                 )
-            result = f"{merged.tables.shape[1]} states that are wrong on {wrong} of {config.test_words} fresh words"
+            result = f"{merged.n_states} states that are wrong on {wrong} of {config.test_words} fresh words"
         if 2 * tree.words > config.max_words:
             raise NotLearned(
                 f"not learned: after {tree.words} words of {config.length} symbols, merging states gave {result}. "
@@ -80,8 +84,10 @@ def infer_machine(
 
 def _machine(task: Task, merged: MergedStates) -> Moore:
     """The merged states as a Moore machine; a transition that was never seen is a loop."""
-    stay = np.arange(merged.tables.shape[1])
-    return Moore(
+    stay = np.arange(merged.n_states)
+    build: type[Moore | Mealy] = Mealy if merged.readout.ndim == 2 else Moore
+    machine = build(
         symbols=task.machine.symbols, tables=np.where(merged.tables == MISSING, stay, merged.tables),
-        outputs=task.machine.outputs, readout=np.maximum(merged.output, 0),
+        outputs=task.machine.outputs, readout=np.maximum(merged.readout, 0),
     )  # fmt: skip
+    return machine.to_moore() if isinstance(machine, Mealy) else machine

@@ -1,21 +1,43 @@
 """State merging: a small machine that agrees with a prefix tree, by merging nodes that no output distinguishes.
 
-    A  symbols     n  states
+    A  symbols     n  states     k  outputs
 
 Blue-fringe state merging (Lang, Pearlmutter and Price 1998, https://doi.org/10.1007/BFb0054059) for machines with
-outputs. Some nodes are states; a child of a state that is not one itself is merged into the state with which it agrees
-in most outputs, or becomes a state where it contradicts them all. The child that most words visit comes first. Outputs
-are taken to be exact: a single wrong one forbids merges, and states multiply.
+outputs on states (Moore, DFA) or on transitions (Mealy). Some nodes are states; a child of a state that is not one
+itself is merged into the state with which it agrees best, or becomes a state where it contradicts them all.
+
+- Score: the sum over agreeing outputs of minus the logarithm of their share: rare outputs say more than common ones.
+- Order: the child that most traces visit first ("visits"); the first by length, then by symbols ("shortlex", as in
+  RPNI); the merge with the most evidence among all children ("evidence", as in EDSM); that which is furthest ahead of
+  the second best for its child ("margin").
+- Noise: with a share of wrong outputs nothing contradicts anything. A merge is scored by the logarithm of its Bayes
+  factor: how much likelier the outputs are if the two nodes are one state. Output o is drawn with prior p(o) at this
+  symbol and is seen right with probability 1 - noise; scores are integers, in units of 2^-20.
 """
 
 from __future__ import annotations
 
+import math
+import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 
+from detent import native
 from detent._types import MISSING, Ints
-from detent.learning.prefix_tree import PrefixTree
+from detent.errors import InvalidConfig
+from detent.learning.blue_fringe import PythonMerger
+from detent.learning.prefix_tree import PrefixTree, TreeArrays
+
+Kind = Literal["mealy", "moore", "dfa"]
+Order = Literal["visits", "evidence", "margin", "shortlex"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+UNIT = 1 << 20
+"""Of the scores with noise."""
+SLICE = 1 << 22
+"""Node pairs that are folded between two calls of `watch`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,109 +46,152 @@ class MergedStates:
 
     tables: Ints
     """A n: the state after each symbol at each state, MISSING where that was never seen."""
-    output: Ints
-    """n: the output on arrival, MISSING for a start that is never returned to."""
+    readout: Ints
+    """A n (Mealy) or n: the output, MISSING where none was seen."""
+    visits: Ints
+    """A n: how often each transition was seen."""
+    disagreeing: int
+    """Observed outputs that differ from those of the machine; 0 without noise."""
+
+    @property
+    def n_states(self) -> int:
+        return int(self.tables.shape[1])
 
     def count_wrong(self, inputs: Ints, outputs: Ints) -> int:
-        """The number of words with an output that is wrong or not known."""
-        n = self.tables.shape[1]
+        """The number of words (B L) with an output that is wrong or not known."""
+        n, mealy = self.n_states, self.readout.ndim == 2
         tables = np.pad(np.where(self.tables == MISSING, n, self.tables), ((0, 0), (0, 1)), constant_values=n)
-        output = np.append(self.output, MISSING)
+        readout = np.pad(self.readout, ((0, 0), (0, 1)) if mealy else (0, 1), constant_values=MISSING)
         state, bad = np.zeros(len(inputs), np.int64), np.zeros(len(inputs), bool)
         for symbol, wanted in zip(inputs.T, outputs.T, strict=True):
-            state = tables[symbol, state]
-            bad |= output[state] != wanted
+            after = tables[symbol, state]
+            bad |= (readout[symbol, state] if mealy else readout[after]) != wanted
+            state = after
         return int(bad.sum())
 
 
-def merge_states(tree: PrefixTree, *, max_states: int, max_comparisons: int) -> MergedStates | None:
-    """A machine that agrees with the whole tree; None where it takes more states or comparisons of outputs."""
-    return _Merger(tree, max_states, max_comparisons).run()
+class _Merger(Protocol):
+    @property
+    def work(self) -> int: ...
+
+    def run(self, most_states: int, work: int) -> int: ...
+
+    def state_of(self) -> Ints: ...
 
 
-class _Merger:
-    """A tree that turns into a graph by merges; a merge can be undone."""
+def merge_states(
+    tree: PrefixTree, *, symbols: int, outputs: int, kind: Kind = "mealy", noise: float = 0.0,
+    order: Order | None = None, max_states: int | None = None, max_comparisons: int | None = None,
+    watch: Callable[[int], None] | None = None,
+) -> MergedStates | None:  # fmt: skip
+    """A machine that agrees with the whole tree; None where it takes more states or comparisons.
 
-    def __init__(self, tree: PrefixTree, max_states: int, max_comparisons: int) -> None:
-        self.A, self.visits, self.max_states, self.comparisons_left = (
-            tree.symbols,
-            tree.visits,
-            max_states,
-            max_comparisons,
-        )
-        self.next, self.output = [dict(moves) for moves in tree.next], list(tree.output)
-        self.states, self.number = [0], {0: 0}
-
-    def run(self) -> MergedStates | None:
-        while (place := self._fringe()) is not None:
-            scores = [self._try(place, state) for state in self.states]
-            best = max(range(len(scores)), key=scores.__getitem__)
-            child = self.next[place[0]][place[1]]
-            if scores[best] >= 0:
-                self.next[place[0]][place[1]] = self.states[best]
-                self._fold(self.states[best], child, _Undo())
-            else:
-                self.number[child] = len(self.states)
-                self.states.append(child)
-            if len(self.states) > self.max_states or self.comparisons_left < 0:
-                return None
-        moves = np.full((self.A, len(self.states)), MISSING)
-        for q, node in enumerate(self.states):
-            for symbol, to in self.next[node].items():
-                moves[symbol, q] = self.number[to]
-        return MergedStates(moves, np.array([self.output[node] for node in self.states]))
-
-    def _fringe(self) -> tuple[int, int] | None:
-        """The state and the symbol of the most visited child that is not a state yet."""
-        moves = ((q, symbol, to) for q in self.states for symbol, to in sorted(self.next[q].items()))
-        blue = [(self.visits[to], q, symbol) for q, symbol, to in moves if to not in self.number]
-        if not blue:
+    - `symbols`, `outputs`: how many there are.
+    - `noise`: the share of wrong outputs; 0 for a tree without contradictions.
+    - `order`: by default "evidence" for a DFA, "visits" otherwise.
+    - `watch`: called with the number of states, now and then.
+    """
+    if not 0 <= noise < 0.5:
+        raise InvalidConfig(f"the share of wrong outputs is at least 0 and less than a half; got {noise}.")
+    arrays, mealy = tree.arrays, kind == "mealy"
+    if noise == 0 and len(arrays.contradictions):
+        raise InvalidConfig("the tree has contradictory outputs; give the share of wrong ones as noise=.")
+    number = ORDERS.index(order or ("evidence" if kind == "dfa" else "visits"))
+    rank = shortlex_ranks(arrays)
+    prior, right, wrong = _weights(arrays, symbols, outputs, mealy, noise)
+    threshold = 0
+    build: type[_NativeMerger | PythonMerger] = _NativeMerger if native.available() else PythonMerger
+    merger: _Merger = build(
+        arrays, mealy=mealy, noisy=noise > 0, order=number, rank=rank, prior=prior, right=right, wrong=wrong,
+        threshold=threshold,
+    )  # fmt: skip
+    most = len(arrays.parent) if max_states is None else max_states
+    left = max_comparisons
+    while (status := merger.run(most, SLICE if left is None else min(left, SLICE))) == 0:
+        left = None if max_comparisons is None else max_comparisons - merger.work
+        if left is not None and left <= 0:
             return None
-        _, q, symbol = max(blue, key=lambda child: child[0])
-        return q, symbol
-
-    def _try(self, place: tuple[int, int], state: int) -> int:
-        """The number of outputs in which the subtrees of a child and of a state agree; -1 where they contradict."""
-        parent, symbol = place
-        child, undo = self.next[parent][symbol], _Undo()
-        self.next[parent][symbol] = state
-        score = self._fold(state, child, undo)
-        for moves, added in undo.moves:
-            del moves[added]
-        for node in undo.outputs:
-            self.output[node] = MISSING
-        self.next[parent][symbol] = child
-        return score
-
-    def _fold(self, state: int, child: int, undo: _Undo) -> int:
-        """Merge the subtree of a child into that of a state; what was added is noted in `undo`."""
-        following, output = self.next, self.output
-        pairs, agreed = [(state, child)], 0
-        while pairs:
-            one, other = pairs.pop()
-            wanted = output[other]
-            if output[one] == MISSING:
-                output[one] = wanted
-                undo.outputs.append(one)
-            elif output[one] != wanted:
-                agreed = -1
-                break
-            else:
-                agreed += 1
-            moves = following[one]
-            for symbol, to in following[other].items():
-                if symbol in moves:
-                    pairs.append((moves[symbol], to))
-                else:
-                    moves[symbol] = to
-                    undo.moves.append((moves, symbol))
-        self.comparisons_left -= max(agreed, 1)
-        return agreed
+        if watch is not None:
+            watch(merger.work)
+    return machine_of(arrays, merger.state_of(), symbols, outputs, mealy) if status == 1 else None
 
 
-class _Undo:
-    """What a merge has added."""
+def shortlex_ranks(tree: TreeArrays) -> Ints:
+    """n: the place of every node when prefixes are sorted by length, then by their symbols."""
+    n = len(tree.parent)
+    depth, rank = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    parent = tree.parent.tolist()
+    for node in range(1, n):
+        depth[node] = depth[parent[node]] + 1
+    order = np.argsort(depth, kind="stable")
+    ends = np.searchsorted(depth[order], np.arange(depth.max() + 2))
+    for begin, end in zip(ends[1:-1].tolist(), ends[2:].tolist(), strict=True):
+        level = order[begin:end]
+        level = level[np.lexsort((tree.symbol[level], rank[tree.parent[level]]))]
+        rank[level] = np.arange(begin, end)
+    return rank
 
-    def __init__(self) -> None:
-        self.moves: list[tuple[dict[int, int], int]] = []
-        self.outputs: list[int] = []
+
+def machine_of(tree: TreeArrays, state_of: Ints, symbols: int, outputs: int, mealy: bool) -> MergedStates:
+    """The machine of a partition of the tree's nodes; where outputs differ, the most frequent one counts."""
+    n = int(state_of.max()) + 1
+    tables, visits = np.full((symbols, n), MISSING), np.zeros((symbols, n), np.int64)
+    before, after, symbol = state_of[tree.parent[1:]], state_of[1:], tree.symbol[1:]
+    tables[symbol, before] = after
+    np.add.at(visits, (symbol, before), tree.visits[1:])
+    places = symbols * n if mealy else n
+    seen = np.zeros(places * outputs, np.int64)
+    if mealy:
+        inner = tree.node > 0
+        node, output, count = tree.node[inner], tree.output[inner], tree.count[inner]
+        place = tree.symbol[node].astype(np.int64) * n + state_of[tree.parent[node]]
+    else:
+        output, count, place = tree.output, tree.count, state_of[tree.node].astype(np.int64)
+    np.add.at(seen, place * outputs + output, count)
+    table: Ints = seen.reshape(places, outputs)
+    readout = np.where(table.any(axis=1), table.argmax(axis=1), MISSING)
+    wrong = int(table.sum() - table.max(axis=1, initial=0).sum())
+    return MergedStates(tables, readout.reshape(symbols, n) if mealy else readout, visits, wrong)
+
+
+def _weights(tree: TreeArrays, symbols: int, outputs: int, mealy: bool, noise: float) -> tuple[Ints, int, int]:
+    """(log priors, log weights of a right and of a wrong output), in units."""
+    seen = np.full((symbols if mealy else 1, outputs), 0.5)
+    inner = tree.node > 0 if mealy else np.ones(len(tree.node), bool)
+    node = tree.node[inner]
+    np.add.at(seen, (tree.symbol[node] if mealy else np.zeros(len(node), int), tree.output[inner]), tree.count[inner])
+    prior = np.round(UNIT * np.log(seen / seen.sum(axis=1, keepdims=True))).astype(np.int64)
+    if noise == 0:
+        return prior, 0, 0
+    wrong = math.log(noise / max(outputs - 1, 1))
+    return prior, round(UNIT * math.log(1 - noise)), round(UNIT * wrong)
+
+
+class _NativeMerger:
+    """The compiled merger."""
+
+    def __init__(
+        self, tree: TreeArrays, *, mealy: bool, noisy: bool, order: int, rank: Ints, prior: Ints, right: int,
+        wrong: int, threshold: int,
+    ) -> None:  # fmt: skip
+        self.library, self.nodes = native.library(), len(tree.parent)
+        prior = np.ascontiguousarray(prior, np.int64)
+        symbols, outputs = prior.shape
+        self.handle = self.library.detent_merger_new(
+            *(a.ctypes.data for a in (tree.parent, tree.symbol, tree.visits)), self.nodes,
+            *(a.ctypes.data for a in (tree.node, tree.output, tree.count)), len(tree.node), int(mealy), int(noisy),
+            order, rank.ctypes.data, symbols, outputs, prior.ctypes.data, right, wrong, threshold,
+        )  # fmt: skip
+        weakref.finalize(self, self.library.detent_merger_free, self.handle)
+
+    @property
+    def work(self) -> int:
+        return int(self.library.detent_merger_work(self.handle))
+
+    def run(self, most_states: int, work: int) -> int:
+        return int(self.library.detent_merger_run(self.handle, most_states, work))
+
+    def state_of(self) -> Ints:
+        states = np.empty(self.nodes, np.int32)
+        self.library.detent_merger_export(self.handle, states.ctypes.data)
+        return states

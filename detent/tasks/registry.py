@@ -90,7 +90,7 @@ def task(name: str | Path | Moore | Mealy) -> Task:
     6
     """
     if isinstance(name, Moore | Mealy):
-        return Task.of(name, name="machine")
+        return Task.reaching(name, name="machine")
     if isinstance(name, str) and (found := by_name(name)) is not None:
         return found
     if isinstance(name, Path) or (name and _looks_like_a_path(name)):
@@ -126,4 +126,4 @@ def _from_file(path: Path) -> Task:
     machine = read_machine(path)
     if not isinstance(machine, Moore | Mealy):
         machine = Moore.of(machine)
-    return Task.of(machine, name=path.stem, about=f"the machine in {path.name}")
+    return Task.reaching(machine, name=path.stem, about=f"the machine in {path.name}")

@@ -8,7 +8,7 @@ Labels come from running the machine, never from a formula.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, Protocol
@@ -18,6 +18,7 @@ import numpy as np
 from detent._types import Ints
 from detent.automata import Mealy, Moore
 from detent.errors import InvalidConfig
+from detent.tasks.access_words import AccessWords
 from detent.tasks.samplers import IidLetters, Sampler
 
 CHUNK = 1 << 16
@@ -104,6 +105,18 @@ class Task:
     def of(cls, machine: Moore | Mealy, *, name: str, about: str = "") -> Task:
         """The task of a machine, its symbols drawn uniformly."""
         return cls(name=name, machine=machine, sampler=IidLetters.uniform(machine.n_symbols), about=about)
+
+    @classmethod
+    def reaching(cls, machine: Moore | Mealy, *, name: str, about: str = "") -> Task:
+        """The task of a machine, its words such that every state is reached; see `access_words`."""
+        return cls(name=name, machine=machine, sampler=AccessWords(machine, machine.start), about=about)
+
+    def with_words(self, words: Sequence[Sequence[str]]) -> Task:
+        """The task whose words often begin with one of these, such as a counterexample to an earlier attempt."""
+        if not words or not isinstance(self.sampler, AccessWords | IidLetters) or self.question is not None:
+            return self
+        more = tuple(tuple(self.machine.encode(word).tolist()) for word in words)
+        return replace(self, sampler=AccessWords(self.machine, self.machine.start, more))
 
     @property
     def label_kind(self) -> LabelKind:

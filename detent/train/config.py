@@ -16,6 +16,8 @@ from typing import Any
 from detent.errors import InvalidConfig, unknown
 from detent.records import write_atomically
 from detent.tasks import OutputTask, Task
+from detent.tasks.access_words import AccessWords
+from detent.tasks.samplers import Sampler
 from detent.train.schedule import cosine
 
 CELLS = {
@@ -195,22 +197,42 @@ class GradientConfig:
             if not getattr(self, name) > 0:
                 raise InvalidConfig(f"{name} must be positive; got {getattr(self, name)}.")
 
-    def resolved(self, labels: int, heads: tuple[int, ...] | None, attempt: int = 0) -> GradientConfig:
-        """The configuration for so many labels; a later attempt has half as many heads more each time."""
-        heads = heads or wide_heads(labels)
+    def resolved(
+        self, labels: int, heads: tuple[int, ...] | None, attempt: int = 0, *, states: bool = True
+    ) -> GradientConfig:
+        """The configuration for so many labels; a later attempt has half as many heads more each time.
+
+        Outputs, unlike `states`, leave open how many states there are, and no head holds the state by itself.
+        """
+        heads = heads or (wide_heads(labels) if states else WIDE)
         heads = heads + heads[: len(heads) * attempt // 2]
-        probes = float(labels <= min(heads)) if self.probe_weight < 0 else self.probe_weight
+        probes = float(states and labels <= min(heads)) if self.probe_weight < 0 else self.probe_weight
         return replace(
             self, heads=heads, probe_weight=probes, temperature=self.temperature or (2.0 if probes else 1.0),
             length=self.length or (16 if probes else 32),
         )  # fmt: skip
+
+    def reaching(self, sampler: Sampler) -> GradientConfig:
+        """The configuration with words long enough, and checks large enough, for words that reach every state."""
+        if not isinstance(sampler, AccessWords):
+            return self
+        transitions = sampler.machine.n_states * sampler.n_symbols
+        return replace(
+            self, length=max(self.length, sampler.depth + 8), first_length=max(self.first_length, sampler.depth + 4),
+            check_words=max(self.check_words, min(2 * transitions, 2048)),
+            check_length=max(self.check_length, sampler.depth + 16),
+        )  # fmt: skip
+
+
+WIDE = (12,) * 16
+"""Heads of a layer that has to find its states by itself."""
 
 
 def wide_heads(labels: int) -> tuple[int, ...]:
     """Heads for so many labels, from trials: each can hold few labels with some to spare, or many share the state."""
     if labels <= 16:
         return (max(12, math.ceil(1.5 * labels)),) * 8
-    return (12,) * (16 if labels <= 200 else 32)
+    return WIDE if labels <= 200 else (12,) * 32
 
 
 @dataclass(frozen=True, kw_only=True)

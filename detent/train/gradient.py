@@ -52,7 +52,10 @@ LONG = 8
 
 def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
     """Train wide, prune, widen margins; train the wide network further where the pruned one errs on long words."""
-    settings = config.gradient.resolved(len(task.labels), config.heads, trainer.checkpointer.attempt)
+    settings = config.gradient.resolved(
+        len(task.labels), config.heads, trainer.checkpointer.attempt, states=task.label_kind == "states"
+    )
+    settings = settings.reaching(task.sampler)
     words, weights = np.random.default_rng(config.seed), torch.Generator().manual_seed(config.seed)
     model = build_model(replace(config, temperature=settings.temperature), task, heads=(settings.heads,),
                         generator=weights)  # fmt: skip

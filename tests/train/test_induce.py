@@ -56,7 +56,7 @@ def test_train_verb_with_supervise_outputs(tmp_path, monkeypatch, capsys):
 def test_train_verb_says_when_infer_machine_fails(tmp_path, monkeypatch, capsys):
     from detent.learning import passive_learning as hearing
 
-    monkeypatch.setattr(hearing, "merge_states", lambda tree, *, max_states, max_comparisons: None)
+    monkeypatch.setattr(hearing, "merge_states", lambda tree, **settings: None)
     monkeypatch.chdir(tmp_path)
     assert command(["train", "Tomita4", "--recipe", "induce", "--supervise", "outputs"]) == 1
     out, err = capsys.readouterr()

@@ -1,0 +1,364 @@
+"""`detent.learn`: a machine from a log of traces, by state merging. No network.
+
+learn("log.jsonl").save("machine.dot")
+learn([(["open", "close"], ["ok", "ok"]), ...]).outputs(["open", "open"])
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from detent._types import MISSING, Ints
+from detent.automata import Mealy, Moore, format_word
+from detent.automata.io.common import DFA_OUTPUTS, fresh
+from detent.errors import InvalidConfig, InvalidInput, NotLearned, unknown
+from detent.learning.logs import LABELS, Trace, as_traces, read_log
+from detent.learning.prefix_tree import MAX_NODES, PrefixTree
+from detent.learning.refine import refine
+from detent.learning.state_merging import Kind, MergedStates, Order, merge_states
+
+if TYPE_CHECKING:
+    from detent.runtime import Machine
+
+Missing = Literal["sink", "loop", "refuse"]
+KINDS: tuple[Kind, ...] = ("mealy", "moore", "dfa")
+CHUNK = 1 << 16
+"""Symbols that are collected before they go into the tree."""
+SMALL_TREE = 1 << 19
+"""Nodes up to which several orders of merging are tried."""
+ASSUMED_NOISE = 1e-3
+"""The share of wrong outputs that one of the tries on a clean log assumes; what it finds must agree with every line."""
+
+
+@dataclass
+class TraceTree:
+    """A log as a prefix tree, with the names of its symbols and outputs in the order in which they came."""
+
+    tree: PrefixTree = field(default_factory=PrefixTree)
+    symbols: dict[str, int] = field(default_factory=dict)
+    outputs: dict[str, int] = field(default_factory=dict)
+    everywhere: bool = False
+    """Whether some trace has an output before its end."""
+    observed: int = 0
+    """Outputs seen."""
+    length: int = 0
+    """Symbols of all traces."""
+
+    @classmethod
+    def of(
+        cls, traces: Iterable[Trace], *, max_nodes: int = MAX_NODES, watch: Callable[[int, int], None] | None = None
+    ) -> TraceTree:
+        """Read all traces; `watch` is called with the numbers of traces and nodes so far."""
+        log = cls(PrefixTree(max_nodes=max_nodes))
+        for part in _parts(traces, log):
+            log.tree.add_traces(*part)
+            if watch is not None:
+                watch(log.tree.words, len(log.tree))
+        if not log.tree.words:
+            raise InvalidInput("there is no trace to learn from.")
+        return log
+
+    def merge(self, other: TraceTree) -> None:
+        """Add the tree of another part of a log, whose names may be numbered otherwise."""
+        symbols = np.array([self.symbols.setdefault(name, len(self.symbols)) for name in other.symbols], np.int32)
+        outputs = np.array([self.outputs.setdefault(name, len(self.outputs)) for name in other.outputs], np.int32)
+        arrays = other.tree.arrays
+        symbol = arrays.symbol.copy()
+        if len(symbols):
+            symbol[1:] = symbols[arrays.symbol[1:]]
+        renamed = PrefixTree(max_nodes=self.tree.max_nodes)
+        output = outputs[arrays.output] if len(outputs) else arrays.output
+        renamed._arrays, renamed.words = replace(arrays, symbol=symbol, output=output), other.tree.words
+        self.tree.merge(renamed)
+        self.everywhere |= other.everywhere
+        self.observed, self.length = self.observed + other.observed, self.length + other.length
+
+    def refuse_contradictions(self, hint: str = "") -> None:
+        """Raise the sentence that names two lines with different outputs after the same inputs, if there are any."""
+        arrays = self.tree.arrays
+        if not len(arrays.contradictions):
+            return
+        node = int(arrays.contradictions[0])
+        rows = np.flatnonzero(arrays.node == node)
+        (line, one), (other_line, other) = sorted((int(arrays.line[r]), int(arrays.output[r])) for r in rows)[:2]
+        names, symbols = list(self.outputs), list(self.symbols)
+        word = format_word([symbols[a] for a in arrays.prefix(node)])
+        more = (
+            f" ({len(arrays.contradictions):,} prefixes have several outputs)" if len(arrays.contradictions) > 1 else ""
+        )
+        raise InvalidInput(
+            f"the log contradicts itself: after {word} the output is {names[one]!r} in line {line} and "
+            f"{names[other]!r} in line {other_line}{more}. The outputs of a machine are a function of the inputs{hint}"
+        )
+
+
+def _parts(traces: Iterable[Trace], log: TraceTree) -> Iterator[tuple[Ints, ...]]:
+    """Chunks of encoded traces: (symbols, outputs, lengths, initial outputs, lines)."""
+    arrays = [array("i"), array("i"), array("q"), array("i"), array("q")]
+    symbols, outputs, lengths, initial, lines = arrays
+    known, seen = log.symbols, log.outputs
+    for trace in traces:
+        for name in trace.inputs:
+            number = known.get(name)
+            symbols.append(known.setdefault(name, len(known)) if number is None else number)
+        missing = 0
+        for output in trace.outputs:
+            if output is None:
+                outputs.append(MISSING)
+                missing += 1
+            else:
+                number = seen.get(output)
+                outputs.append(seen.setdefault(output, len(seen)) if number is None else number)
+        first = MISSING if trace.initial is None else seen.setdefault(trace.initial, len(seen))
+        initial.append(first)
+        log.everywhere |= len(trace.inputs) - missing > 1 or (
+            len(trace.inputs) == 1 and missing == 0 and trace.initial is not None
+        )
+        log.observed += len(trace.inputs) - missing + (first != MISSING)
+        log.length += len(trace.inputs)
+        lengths.append(len(trace.inputs))
+        lines.append(trace.line)
+        if len(symbols) >= CHUNK or len(lengths) >= CHUNK:
+            yield tuple(np.array(part) for part in arrays)
+            for part in arrays:
+                del part[:]
+    if len(lengths):
+        yield tuple(np.array(part) for part in arrays)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LearnedMachine:
+    """A machine from a log."""
+
+    machine: Moore | Mealy
+    kind: Kind
+    traces: int
+    length: int
+    """Symbols of all traces."""
+    nodes: int
+    """Of the prefix tree."""
+    states: int
+    """Without the one that unseen transitions lead to."""
+    unseen: tuple[tuple[str, str], ...]
+    """(state, symbol) of transitions that no trace took."""
+    missing: Missing
+    noise: float
+    """The share of wrong outputs that was assumed."""
+    observed: int
+    """Outputs in the log."""
+    disagreeing: int
+    """Outputs in the log that the machine does not give; 0 without noise."""
+    order: str
+    """How states were merged."""
+
+    @property
+    def runtime(self) -> Machine:
+        """The machine made to be run, with its origin."""
+        from detent.runtime import Machine
+
+        about = {
+            "learned": "state merging", "kind": self.kind, "traces": self.traces, "symbols": self.length,
+            "unseen": len(self.unseen), "missing": self.missing, "noise": self.noise, "disagreeing": self.disagreeing,
+        }  # fmt: skip
+        return Machine.of(self.machine, about=about)
+
+    def outputs(self, word: Any) -> list[str]:
+        """The name of the output at every symbol of a word."""
+        return self.runtime.outputs(word)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the machine: .dot, .json, .detent, .att, .ba."""
+        self.runtime.save(path)
+
+    def explain(self) -> str:
+        """What was learned, in sentences."""
+        n, A = self.states, self.machine.n_symbols
+        sentence = (
+            f"{self.kind}: {n} states, {A} symbols, from {self.traces:,} traces with {self.length:,} symbols "
+            f"({self.nodes:,} prefixes)"
+        )
+        if self.noise:
+            share = self.disagreeing / max(self.observed, 1)
+            sentence += f"; {self.disagreeing:,} of {self.observed:,} outputs disagree ({share:.2%})"
+        if self.unseen:
+            state, symbol = self.unseen[0]
+            to = "lead to a sink" if self.missing == "sink" else "are loops"
+            sentence += f"; {len(self.unseen)} of {n * A} transitions were never seen and {to}"
+            sentence += f" (the first: {symbol!r} in {state})"
+        return f"{sentence}."
+
+    def __repr__(self) -> str:
+        return f"LearnedMachine({self.explain()})"
+
+
+def learn(
+    traces: str | os.PathLike[str] | Iterable[Any] | TraceTree, *, kind: Kind | None = None, missing: Missing = "sink",
+    noise: float | Literal["auto"] = 0.0, order: Order | None = None, format: str | None = None,
+    separator: str | None = None, max_states: int | None = None, watch: Callable[[int, int], None] | None = None,
+) -> LearnedMachine:  # fmt: skip
+    """The smallest machine that state merging finds for a log of traces.
+
+    - `traces`: a log file (see `detent.learning.logs`), or (inputs, outputs) pairs, or a `TraceTree`.
+    - `kind`: mealy, moore or dfa; by default a Mealy machine, a DFA where traces have only a label at their end.
+    - `missing`: transitions that no trace took lead to a `sink`, are a `loop`, both with the output `missing`; or
+      `refuse`.
+    - `noise`: the share of wrong outputs, or "auto" to estimate it from contradictions; 0 refuses contradictions.
+    - `order`: of merging: visits, evidence, margin or shortlex; by default several, and the smallest machine counts.
+
+    >>> log = [("aba", ["on", "on", "off"]), ("bb", ["off", "off"]), ("aa", ["on", "off"])]
+    >>> toggle = learn(log)
+    >>> toggle.machine.n_states, toggle.outputs(["a", "a", "a"])
+    (2, ['on', 'off', 'on'])
+    """
+    if missing not in ("sink", "loop", "refuse"):
+        raise unknown("way to complete a machine", missing, ("sink", "loop", "refuse"))
+    if kind is not None and kind not in KINDS:
+        raise unknown("kind", kind, KINDS)
+    log = (
+        traces if isinstance(traces, TraceTree) else read_tree(traces, format=format, separator=separator, watch=watch)
+    )
+    kind = kind or ("mealy" if log.everywhere or not set(log.outputs) <= set(LABELS) else "dfa")
+    if kind == "dfa":
+        log = _with_labels(log)
+    if not log.symbols or not log.observed:
+        raise InvalidInput("every trace is empty or without outputs; there is nothing to learn.")
+    arrays = log.tree.arrays
+    if kind == "mealy" and not (arrays.node > 0).any():
+        raise InvalidInput("no input of the log has an output; there is nothing to learn.")
+    if noise == "auto":
+        noise = estimate_noise(log)
+    if noise == 0:
+        log.refuse_contradictions("; give --noise for a log with wrong outputs.")
+    merged, used = _smallest(log, kind, noise, order, max_states)
+    if merged is None:
+        raise NotLearned(
+            f"not learned: merging states gives more than {max_states} states; allow more, or give --noise."
+        )
+    return _complete(log, merged, kind, missing, noise, used)
+
+
+def read_tree(
+    traces: str | os.PathLike[str] | Iterable[Any], *, format: str | None = None, separator: str | None = None,
+    watch: Callable[[int, int], None] | None = None,
+) -> TraceTree:  # fmt: skip
+    """The prefix tree of a log file or of traces."""
+    if isinstance(traces, str | os.PathLike):
+        return TraceTree.of(read_log(traces, format=format, separator=separator), watch=watch)
+    return TraceTree.of(as_traces(traces), watch=watch)
+
+
+def estimate_noise(log: TraceTree) -> float:
+    """The share of outputs that differ from the most frequent one, at prefixes with at least four outputs.
+
+    0 without contradictions, 0.05 where no prefix is that frequent.
+    """
+    arrays = log.tree.arrays
+    total, most = np.zeros(len(arrays.parent), np.int64), np.zeros(len(arrays.parent), np.int64)
+    np.add.at(total, arrays.node, arrays.count)
+    np.maximum.at(most, arrays.node, arrays.count)
+    often = total >= 4
+    if not len(arrays.contradictions):
+        return 0.0
+    if not often.any():
+        return 0.05
+    return float(np.clip((total - most)[often].sum() / total[often].sum(), 1e-3, 0.4))
+
+
+def _smallest(
+    log: TraceTree, kind: Kind, noise: float, order: Order | None, max_states: int | None
+) -> tuple[MergedStates | None, str]:
+    """The machine with the fewest states that the orders of merging give."""
+    tree, arrays = log.tree, log.tree.arrays
+    sizes: Any = {"symbols": len(log.symbols), "outputs": len(log.outputs)}
+    if noise > 0:
+        merged = merge_states(tree, kind=kind, noise=noise, order=order or "visits", max_states=max_states, **sizes)
+        return (None if merged is None else refine(arrays, merged, noise=noise, **sizes)), order or "visits"
+    tries: tuple[Order, ...] = (order,) if order else ("evidence",) if kind == "dfa" else ("visits",)
+    if order is None and kind != "dfa" and len(tree) <= SMALL_TREE:
+        tries = ("visits", "shortlex", "evidence", "margin")
+    best, used = None, tries[0]
+    for tried in tries:
+        most = max_states if best is None else best.n_states - 1
+        merged = merge_states(tree, kind=kind, order=tried, max_states=most, **sizes)
+        best, used = (merged, tried) if merged is not None else (best, used)
+    if order is None and kind != "dfa" and len(tree) <= SMALL_TREE:
+        most = max_states if best is None else best.n_states - 1
+        merged = merge_states(tree, kind=kind, noise=ASSUMED_NOISE, order="visits", max_states=most, **sizes)
+        if merged is not None:
+            merged = refine(arrays, merged, noise=ASSUMED_NOISE, **sizes)
+            best, used = (merged, "visits") if merged.disagreeing == 0 else (best, used)
+    return best, used
+
+
+def _with_labels(log: TraceTree) -> TraceTree:
+    """The same with outputs reject and accept."""
+    strange = [name for name in log.outputs if name.lower() not in LABELS]
+    if strange:
+        raise InvalidConfig(
+            f"a DFA has the labels accept and reject (or 1 and 0, true and false); the log has {strange[0]!r}. "
+            "Learn a moore machine."
+        )
+    number = np.array([DFA_OUTPUTS.index(LABELS[name.lower()]) for name in log.outputs], np.int32)
+    arrays = log.tree.arrays
+    tree = PrefixTree(max_nodes=log.tree.max_nodes)
+    renamed = PrefixTree()
+    renamed._arrays = replace(arrays, output=number[arrays.output])
+    tree.merge(renamed)
+    tree.words = log.tree.words
+    return replace(log, tree=tree, outputs={name: i for i, name in enumerate(DFA_OUTPUTS)})
+
+
+def _complete(
+    log: TraceTree, merged: MergedStates, kind: Kind, missing: Missing, noise: float, order: str
+) -> LearnedMachine:
+    """The whole machine: states numbered breadth-first, unseen transitions as the caller wants them."""
+    numbers = _breadth_first(merged.tables)
+    back = np.argsort(numbers)
+    tables = np.where(merged.tables == MISSING, MISSING, numbers[merged.tables])[:, back]
+    readout = merged.readout[..., back]
+    n, symbols, outputs = merged.n_states, list(log.symbols), list(log.outputs)
+    states = [f"s{q}" for q in range(n)]
+    unseen = [(states[q], symbols[a]) for q, a in np.argwhere(tables.T == MISSING).tolist()]
+    silent = np.argwhere(readout == MISSING)
+    if unseen and missing == "refuse":
+        state, symbol = unseen[0]
+        raise InvalidInput(
+            f"{len(unseen)} of {tables.size} transitions were never seen, the first {symbol!r} in state {state}; "
+            "log more traces, or choose --missing sink or --missing loop."
+        )
+    if (unseen or len(silent)) and kind != "dfa":
+        outputs.append(fresh("missing", outputs))
+    filler = 0 if kind == "dfa" else len(outputs) - 1
+    readout = np.where(readout == MISSING, filler, readout)
+    if unseen and missing == "sink":
+        states.append(fresh("sink", states))
+        tables = np.pad(np.where(tables == MISSING, n, tables), ((0, 0), (0, 1)), constant_values=n)
+        readout = np.pad(readout, ((0, 0),) * (readout.ndim - 1) + ((0, 1),), constant_values=filler)
+    else:
+        tables = np.where(tables == MISSING, np.arange(n), tables)
+    build: type[Moore | Mealy] = Mealy if kind == "mealy" else Moore
+    machine = build(
+        symbols=tuple(symbols), tables=tables, states=tuple(states), outputs=tuple(outputs), readout=readout
+    )
+    return LearnedMachine(
+        machine=machine, kind=kind, traces=log.tree.words, length=log.length, nodes=len(log.tree), states=n,
+        unseen=tuple(unseen), missing=missing, noise=noise, observed=log.observed, disagreeing=merged.disagreeing,
+        order=order,
+    )  # fmt: skip
+
+
+def _breadth_first(tables: Ints) -> Ints:
+    """The number of every state in breadth-first order from state 0."""
+    order, number = [0], {0: 0}
+    for state in order:
+        for after in tables[:, state].tolist():
+            if after != MISSING and after not in number:
+                number[after] = len(order)
+                order.append(after)
+    return np.array([number[q] for q in range(tables.shape[1])])

@@ -20,7 +20,7 @@ import numpy as np
 
 from detent._types import MISSING, Ints
 from detent.automata import Mealy, Moore, format_word
-from detent.certify.target import LabelKind, QuestionMachine, Target, check_symbols, target_labels
+from detent.certify.target import LabelKind, QuestionMachine, Target, in_order, target_labels
 from detent.errors import BudgetExceeded, InvalidMachine
 from detent.extract.result import Extracted
 from detent.runtime import Machine
@@ -178,7 +178,7 @@ class _ProductWalk:
     """Pairs in breadth-first order."""
 
     def __init__(self, machine: _Transitions, target: Target, question: QuestionMachine | None) -> None:
-        check_symbols(machine.symbols, target)
+        target = in_order(target, machine.symbols)
         if question is not None and machine.answers is None:
             raise InvalidMachine("the task asks for answers, but the machine gives none: it has no answer head.")
         self.machine, self.target = machine, target

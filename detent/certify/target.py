@@ -121,13 +121,17 @@ class QuestionMachine:
         return replace(self, tables=self.tables.astype(np.int64))
 
 
-def check_symbols(symbols: tuple[str, ...], target: Target) -> None:
-    """Raise the error for a machine that reads other symbols than the target."""
-    if symbols != target.symbols and not (_unnamed(symbols) and len(symbols) == len(target.symbols)):
+def in_order(target: Target, symbols: tuple[str, ...]) -> Target:
+    """The target with its symbols in the order of a machine's; another set of symbols is an error."""
+    if symbols == target.symbols or (_unnamed(symbols) and len(symbols) == len(target.symbols)):
+        return target
+    if set(symbols) != set(target.symbols):
         raise InvalidMachine(
-            f"the machine reads {_some(symbols)} and the target {_some(target.symbols)}; "
-            "they must read the same symbols in the same order."
+            f"the machine reads {_some(symbols)} and the target {_some(target.symbols)}; they must read the same "
+            "symbols. `detent diff` compares machines over the symbols that both read."
         )
+    rows = [target.symbols.index(name) for name in symbols]
+    return replace(target, symbols=symbols, tables=target.tables[rows], wanted=target.wanted[rows])
 
 
 def target_labels(names: tuple[str, ...], target: Target) -> Ints:

@@ -8,7 +8,24 @@ from typing import Annotated
 
 import typer
 
-from detent.cli import certify, check, demo, doctor, extract, figure, learn, report, sweep, table, tasks, train
+from detent.cli import (
+    certify,
+    check,
+    conform,
+    convert,
+    demo,
+    diff,
+    doctor,
+    extract,
+    figure,
+    learn,
+    report,
+    suite,
+    sweep,
+    table,
+    tasks,
+    train,
+)
 from detent.cli import run as run_verb
 from detent.cli._errors import CommandGroup, exit_code_of
 
@@ -33,7 +50,11 @@ GUIDE = """Neural finite-state machines: exact state tracking at every length, w
 
 **Machines from logs, and between versions:**
 
-    detent learn traces.jsonl -o machine.dot      the machine that a log shows
+    detent learn log.jsonl -o machine.dot    the machine that a log shows
+    detent conform machine.dot log.jsonl     the first line that departs
+    detent diff old.dot new.dot              where two machines differ
+    detent convert machine.dot -o machine.c  other formats, programs
+    detent suite machine.dot -o tests.jsonl  test words
 
 **Figures and tables:**
 
@@ -52,6 +73,10 @@ app.command("tasks")(tasks.tasks)
 app.command("train")(train.train)
 app.command("extract")(extract.extract)
 app.command("learn")(learn.learn)
+app.command("diff")(diff.diff)
+app.command("convert")(convert.convert)
+app.command("conform")(conform.conform)
+app.command("suite")(suite.suite)
 app.command("certify")(certify.certify)
 app.command("check")(check.check)
 app.command("sweep")(sweep.sweep)

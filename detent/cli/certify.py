@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,9 +81,13 @@ def _certify_machine(file: Path, against: str | None) -> Verdict:
         raise InvalidConfig(f"{file} does not name its target; add --against TASK or --against FILE.")
     target = task(against).machine
     # outputs may name states or outputs of the target; a machine extracted from a run records which
-    default = "outputs" if set(machine.output_names) <= set(target.outputs) else "states"
-    labels = machine.about.get("labels") or default
-    return compare(machine, target, labels="outputs" if labels == "outputs" else "states")
+    names, shared = set(machine.output_names), set(machine.output_names) & set(target.outputs)
+    default = "outputs" if names <= set(target.outputs) or (shared and not names <= set(target.states)) else "states"
+    if (machine.about.get("labels") or default) != "outputs":
+        return compare(machine, target, labels="states")
+    # outputs that the target never has are no error: they are wrong where they come
+    more = tuple(name for name in machine.output_names if name not in target.outputs) if shared else ()
+    return compare(machine, replace(target, outputs=target.outputs + more), labels="outputs")
 
 
 def _row(verdict: Verdict, certificate: Certificate | None) -> Row:

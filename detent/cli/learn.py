@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from detent.cli._output import AsJson, count_progress, print_json
+from detent.cli._output import AsJson, count_progress, print_json, print_text
 from detent.errors import InvalidConfig, NotLearned
 
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ def learn(
     Examples:
 
         detent learn traces.jsonl -o machine.dot
-        detent learn traces.txt --kind moore --missing loop -o machine.json
+        detent learn traces.txt --missing loop -o machine.json
         detent learn noisy.csv --noise auto -o machine.dot
-        detent learn noisy.csv --noise 0.05 --by gradient -o machine.dot
-        detent learn --ask "./system" --symbols open,close,read --cache answers.jsonl -o machine.dot
+        detent learn noisy.csv --by gradient -o machine.dot
+        detent learn --ask ./system --symbols push,wait -o machine.dot
     """
     if by not in WAYS:
         raise InvalidConfig(f"--by is one of {', '.join(WAYS)}; got {by!r}.")
@@ -83,7 +83,7 @@ def learn(
             assert log is not None
             learned = _learn(log, kind, missing, noise, by, format, separator, max_states, seed)
     except NotLearned as error:
-        print_json({"learned": False, "reason": str(error)}) if as_json else print(error)
+        print_json({"learned": False, "reason": str(error)}) if as_json else print_text(error)
         raise typer.Exit(1) from None
     if output is not None:
         learned.save(output)
@@ -95,8 +95,8 @@ def learn(
             "by": by if ask is None else engine, "file": None if output is None else str(output),
         })  # fmt: skip
     else:
-        print(learned.explain())
-        print(f"written to {output}" if output is not None else "not written; give -o FILE to keep it")
+        print_text(learned.explain())
+        print_text(f"written to {output}" if output is not None else "not written; give -o FILE to keep it")
 
 
 def _learn(

@@ -33,7 +33,7 @@ def test_detent_export_is_that_of_its_package(name: str) -> None:
     assert name in dir(detent)
 
 
-@pytest.mark.parametrize("name", ["certify", "extract", "learn", "train"])
+@pytest.mark.parametrize("name", ["certify", "extract", "train"])
 def test_callable_package_has_the_signature_of_its_function(name: str) -> None:
     package = getattr(detent, name)
     function = vars(package)[name] if name in vars(package) else getattr(package, name)

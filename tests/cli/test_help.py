@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import inspect
+import json
 import os
 import re
 import shlex
@@ -11,25 +12,28 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
 import typer
 
-from detent.automata import Moore, write_machine
+from detent.automata import Mealy, Moore, write_machine
 from detent.cli._app import GUIDE, app, run
 from detent.runtime import load
 from detent.train import train
+from tests.learning.test_active import PROGRAM
 
 ROOT = Path(__file__).parents[2]
 Captured = pytest.CaptureFixture[str]
 NARROW = 80
 SLOW = ("train ", "demo", "figure ", "doctor", "sweep ", "tasks", "table drift", "run s3.json", "run mine.dot",
-        "extract runs/S3-42-gradient -o s3.c")  # fmt: skip
+        "extract runs/S3-42-gradient -o s3.c", "learn noisy.csv --by")  # fmt: skip
 QUICK = ("figure machine S3", "tasks S4 DFF5", "tasks mine.dot", "train mine.dot --out")
 
 
-DESIGNED = {"tasks", "train", "sweep", "extract", "certify", "check", "run", "table", "figure"}
+DESIGNED = {"tasks", "train", "sweep", "extract", "certify", "check", "run", "table", "figure",
+            "learn", "diff", "convert", "conform", "suite"}  # fmt: skip
 
 
 def verbs() -> Iterator[tuple[list[str], object]]:
@@ -80,6 +84,27 @@ def test_help_guide_fits_on_lines(capsys: Captured, monkeypatch: pytest.MonkeyPa
     assert [line for line in listed if line not in lines] == []
 
 
+def write_logs(folder: Path) -> None:
+    """A switch: its machine in two versions, its log in every format, and a program that is one."""
+    switch = Mealy(symbols=("push", "wait"), tables=[[1, 0], [0, 1]], outputs=("off", "on"), readout=[[1, 0], [0, 1]])
+    for name in ("machine.dot", "machine.json", "old.dot", "new.dot"):
+        write_machine(switch, folder / name)
+    edges = '__start0 -> s0; s0 -> s1 [label="push/on"]; s1 -> s1 [label="wait/on"];'
+    (folder / "partial.dot").write_text(f"digraph g {{ {edges} }}")
+    words = [list(word) for word in product(switch.symbols, repeat=5)]
+    log = [(word, [switch.outputs[o] for o in switch.output_ids(word).tolist()]) for word in words]
+    rows = [f"{i},{a},{b}\n" for i, (word, outputs) in enumerate(log) for a, b in zip(word, outputs, strict=True)]
+    for name in ("today.csv", "noisy.csv"):
+        (folder / name).write_text("trace,input,output\n" + "".join(rows))
+    tokens = [[f"{a}/{b}" for a, b in zip(word, outputs, strict=True)] for word, outputs in log]
+    (folder / "traces.txt").write_text("".join(" ".join(line) + "\n" for line in tokens))
+    (folder / "blanks.txt").write_text("".join("; ".join(line) + "\n" for line in tokens))
+    lines = [json.dumps({"inputs": word, "outputs": outputs}) + "\n" for word, outputs in log]
+    (folder / "traces.jsonl").write_text("".join(lines))
+    (folder / "system").write_text(f"#!{sys.executable}\n{PROGRAM}")
+    (folder / "system").chmod(0o755)
+
+
 @pytest.fixture(scope="module")
 def cast(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which somebody has read the first pages: a run, a machine of their own, a story."""
@@ -95,6 +120,7 @@ def cast(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "results").symlink_to(ROOT / "results")
     (folder / "stories.txt").write_text("Bob has the key. Who has the key?\n")
     (folder / "events.log").write_text("a b a\n")
+    write_logs(folder)
     return folder
 
 

@@ -1,0 +1,59 @@
+"""`detent conform`: check a log against a machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from detent.cli._machines import Missing, read_any
+from detent.cli._output import AsJson, count_progress, print_json, print_text
+
+
+def conform(
+    machine: Annotated[str, typer.Argument(metavar="MACHINE", help="A machine file, a task, or the folder of a run.")],
+    log: Annotated[Path, typer.Argument(metavar="LOG", help="JSON lines, CSV, text or Abbadingo; see detent learn.")],
+    format: Annotated[str | None, typer.Option(help="jsonl, csv, text or abbadingo. Default: by the file.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Between the tokens of a line, for names with blanks.")] = None,
+    missing: Missing = "refuse",
+    transitions: Annotated[
+        bool, typer.Option("--transitions", help="List every transition with how often the log takes it.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check every trace of a log against a machine: the first line that departs, with what was expected and seen.
+
+    The log is read as a stream. The summary says how many transitions it covers. Exit code 0 when the log conforms, 1
+    when it departs.
+
+    Examples:
+
+        detent conform machine.dot traces.jsonl
+        detent conform machine.json today.csv --transitions
+        detent conform machine.dot blanks.txt --separator ";"
+    """
+    from detent.learning.conform import conform as check
+    from detent.learning.logs import read_log
+
+    target = read_any(machine, missing)
+    with count_progress("{:,} traces, {:,} symbols") as watch:
+        found = check(target, read_log(log, format=format, separator=separator), watch=watch)
+    if as_json:
+        first = found.first
+        print_json({
+            "machine": machine, "log": str(log), "conforms": bool(found), "traces": found.traces,
+            "symbols": found.symbols, "departing": found.departing, "coverage": found.coverage,
+            "first": None if first is None else {
+                "line": first.line, "position": first.position, "inputs": list(first.inputs), "state": first.state,
+                "expected": first.expected, "seen": first.seen,
+            },
+            "transitions": found.rows() if transitions else None,
+        })  # fmt: skip
+    else:
+        print_text(found.explain())
+        if transitions:
+            for row in found.rows():
+                count = row["count"] or "never"
+                print_text(f"  {row['state']} on {row['symbol']!r}: {row['output']!r} to {row['target']}, {count}")
+    raise typer.Exit(0 if found else 1)

@@ -1,0 +1,138 @@
+"""What the page in web/ must agree with: `python -m tests.web.golden` writes it, `test_golden.py` compares it.
+
+- web/src/machines.json: the machines that the page offers;
+- web/golden/runs.json: random machines, as JSON and as DOT, with words, states and outputs of the Python runtime;
+- web/golden/pairs.json: pairs of machines with the length of the shortest distinguishing word;
+- web/golden/certificates.json: certificates, and the verdict of check.py on every change of every value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import detent
+from detent.automata import Mealy, Moore, Semiautomaton, distinguishing_word, minimize, tomita
+from detent.automata.io.dot_writer import to_dot
+from detent.automata.io.json_format import to_json
+from detent.certify.certificate import sealed
+from detent.certify.check import check
+from detent.runtime import Machine
+from tests.certify.certificates import MAKERS, certificate
+from tests.certify.test_check import at, changed, leaves, others
+
+WEB = Path(__file__).parents[2] / "web"
+TASKS = {
+    "S3": "Permutations of three things", "FF": "Flip-flop", "Z2": "Parity", "Z5": "Counter modulo 5",
+    "Z7": "Counter modulo 7", "S4": "Permutations of four things", "A5": "Even permutations of five things",
+}  # fmt: skip
+HOSTILE = (
+    "<img src=x onerror=alert(1)>", "</script>", "a/b", 'say "hi"', "100%", "a|b", " blank ", "\\n", "é", "\U0001f600",
+    "{x}", "\u202eabc", "&amp;", "'", "`", "${1}",
+)  # fmt: skip
+MACHINES, PAIRS, SAMPLED_STORY = 100, 40, 500
+
+
+def library() -> list[dict[str, Any]]:
+    return [
+        {"name": name, "about": about, "machine": json.loads(to_json(detent.task(name).machine)),
+         "weights": [float(w) for w in getattr(detent.task(name).sampler, "weights", ())]}
+        for name, about in TASKS.items()
+    ]  # fmt: skip
+
+
+def random_machine(rng: np.random.Generator, kind: str, *, hostile: bool = False) -> Semiautomaton:
+    n, A, outputs = (int(rng.integers(1, most)) for most in (9, 5, 5))
+    pool = rng.permutation(np.array(HOSTILE, object)).tolist() if hostile else [f"s{i}" for i in range(16)]
+    fields: dict[str, Any] = {
+        "symbols": tuple(pool[:A]), "states": tuple(pool[A : A + n]), "tables": rng.integers(0, n, (A, n)),
+    }  # fmt: skip
+    if kind == "semiautomaton":
+        return Semiautomaton(**fields)
+    fields |= {"start": int(rng.integers(n)), "outputs": tuple(f"out {i}" for i in range(outputs))}
+    if kind == "moore":
+        return Moore(**fields, readout=rng.integers(0, outputs, n))
+    return Mealy(**fields, readout=rng.integers(0, outputs, (A, n)))
+
+
+def runs() -> list[dict[str, Any]]:
+    rng, rows = np.random.default_rng(20), []
+    for i in range(MACHINES):
+        automaton = random_machine(rng, ("moore", "mealy", "semiautomaton")[i % 3], hostile=i % 4 == 3)
+        machine = Machine.of(automaton)
+        word = rng.integers(0, len(machine.symbols), int(rng.integers(0, 70))).tolist()
+        rows.append({
+            "json": to_json(automaton), "dot": to_dot(automaton, merge=i % 2 == 1, dialect=("learnlib", "aalpy")[i % 5 == 0]),
+            "word": [machine.symbols[a] for a in word],
+            "states": [machine.automaton.states[q] for q in machine.trajectory(np.array(word, int)).tolist()],
+            "outputs": machine.outputs([machine.symbols[a] for a in word]),
+        })  # fmt: skip
+    return rows
+
+
+def pairs() -> list[dict[str, Any]]:
+    rng, rows = np.random.default_rng(21), []
+    for i in range(PAIRS):
+        kind = ("moore", "mealy")[i % 2]
+        one = random_machine(rng, kind)
+        assert isinstance(one, Moore | Mealy)
+        if i % 4 < 2:
+            other: Moore | Mealy = minimize(one)
+        else:
+            tables = one.tables.copy()
+            tables[int(rng.integers(one.n_symbols)), int(rng.integers(one.n_states))] = int(rng.integers(one.n_states))
+            fields = {"symbols": one.symbols, "states": one.states, "start": one.start, "outputs": one.outputs}
+            other = type(one)(**fields, tables=tables, readout=one.readout)  # type: ignore[arg-type]
+        word = distinguishing_word(one, other)
+        rows.append({"one": to_json(one), "other": to_json(other), "length": None if word is None else len(word),
+                     "minimal": minimize(one).n_states})  # fmt: skip
+    word = distinguishing_word(tomita(4), tomita(7))
+    rows.append({"one": to_json(tomita(4)), "other": to_json(tomita(7)), "length": len(word or ()),
+                 "minimal": minimize(tomita(4)).n_states})  # fmt: skip
+    return rows
+
+
+def mutants(name: str) -> Iterator[tuple[list[Any], str, str]]:
+    """(way to a value, what it becomes as JSON, verdicts): of the changed content, and of the same sealed again."""
+    content = certificate(name)
+    ways = list(leaves(content))
+    if name == "TSO2":
+        ways = [ways[i] for i in np.random.default_rng(22).choice(len(ways), SAMPLED_STORY, replace=False)]
+    for i, way in enumerate(ways):
+        values = others(at(content, way))
+        for value in values[i % len(values) :][:1] if name == "TSO2" else values:
+            other = changed(content, way, value)
+            verdicts = "".join("01"[bool(check(one))] for one in (other, sealed(other)))
+            yield list(way), json.dumps(value), verdicts
+
+
+def certificates() -> list[dict[str, Any]]:
+    return [
+        {"name": name, "content": certificate(name), "mutants": [list(mutant) for mutant in mutants(name)]}
+        for name in MAKERS
+    ]
+
+
+def files() -> dict[Path, str]:
+    """Every file and its text."""
+    plain = {"ensure_ascii": True, "separators": (",", ":")}
+    made = {
+        "src/machines.json": library(), "golden/runs.json": runs(), "golden/pairs.json": pairs(),
+        "golden/certificates.json": certificates(),
+    }  # fmt: skip
+    return {WEB / name: _lines(rows, **plain) for name, rows in made.items()}
+
+
+def _lines(rows: list[Any], **plain: Any) -> str:
+    return "[\n" + ",\n".join(json.dumps(row, **plain) for row in rows) + "\n]\n"
+
+
+if __name__ == "__main__":
+    for path, text in files().items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(f"{path.relative_to(WEB.parent)}: {len(text):,} bytes")

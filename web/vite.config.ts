@@ -1,0 +1,47 @@
+import { defineConfig, type Plugin } from "vite";
+
+/** Put the one script and the one style sheet into the page, so that it is a single file that works from file://. */
+function oneFile(): Plugin {
+  return {
+    name: "one-file",
+    enforce: "post",
+    generateBundle(_, bundle) {
+      const page = Object.values(bundle).find((file) => file.fileName.endsWith(".html"));
+      if (page?.type !== "asset") throw new Error("the build has no page");
+      let html = String(page.source);
+      for (const file of Object.values(bundle)) {
+        if (file.type === "chunk") {
+          html = html.replace(/<script type="module"[^>]*><\/script>\s*/, "");
+          const code = file.code.trim().replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
+          html = html.replace("</body>", () => `<script id="play-script">${code}</script>\n</body>`);
+          delete bundle[file.fileName];
+        } else if (file.fileName.endsWith(".css")) {
+          html = html.replace(/<link rel="stylesheet"[^>]*>\s*/, "");
+          html = html.replace("</head>", () => `<style id="play-style">${String(file.source).trim()}</style>\n</head>`);
+          delete bundle[file.fileName];
+        }
+      }
+      page.source = html;
+    },
+  };
+}
+
+export default defineConfig({
+  base: "./",
+  plugins: [oneFile()],
+  build: {
+    target: "es2022",
+    outDir: "dist",
+    modulePreload: false,
+    cssCodeSplit: false,
+    assetsInlineLimit: 0,
+    rollupOptions: { output: { format: "iife", inlineDynamicImports: true } },
+  },
+  worker: { format: "iife" },
+  test: {
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    fileParallelism: false,
+    include: ["tests/**/*.test.ts"],
+  },
+} as Parameters<typeof defineConfig>[0]);

@@ -1,0 +1,23 @@
+/** Training beside the page, so that the page stays responsive. */
+
+import { type Outcome, type Progress, type Task, learn } from "./recipe";
+
+export type Message = { kind: "progress"; progress: Progress; seconds: number } | { kind: "outcome"; outcome: Outcome; seconds: number };
+
+self.addEventListener("message", (event: MessageEvent<{ task: Task; seed: number }>) => {
+  const began = performance.now();
+  const seconds = (): number => (performance.now() - began) / 1000;
+  const training = learn(event.data.task, event.data.seed);
+  let last = -Infinity;
+  for (;;) {
+    const { value, done } = training.next();
+    if (done) {
+      self.postMessage({ kind: "outcome", outcome: value, seconds: seconds() } satisfies Message);
+      return;
+    }
+    // a picture per frame is enough, but what pruning does is always shown
+    if (value.phase === "train" && performance.now() - last < 60) continue;
+    last = performance.now();
+    self.postMessage({ kind: "progress", progress: value, seconds: seconds() } satisfies Message);
+  }
+});

@@ -60,7 +60,13 @@ export function uniqueId(prefix: string): string {
   return `${prefix}-${++numbers}`;
 }
 
-/** The color of a state or symbol: evenly spaced hues of one lightness, set by the theme. */
+/** The color of a symbol: stronger than those of states, and other hues. */
+export function tint(a: number, A: number): string {
+  const turn = A <= 6 ? [275, 35, 165, 345, 100, 220][a % 6] : Math.round((360 * a) / A + 275) % 360;
+  return `oklch(var(--symbol-light) 0.15 ${turn})`;
+}
+
+/** The color of a state: evenly spaced hues of one lightness, set by the theme. */
 export function hue(i: number, n: number): string {
   const turn = n <= 8 ? [255, 55, 150, 325, 95, 195, 20, 290][i % 8] : Math.round((360 * i) / n + 255) % 360;
   const shade = n > 12 && i % 2 ? "var(--tone-chroma-2)" : "var(--tone-chroma)";

@@ -1,7 +1,7 @@
 /** A state diagram: states on a circle, an arrow for every step, colored by symbol. */
 
 import { type Machine } from "./automata/machine";
-import { hue, s, short } from "./dom";
+import { hue, s, short, tint } from "./dom";
 
 export const MAX_DRAWN = 24;
 
@@ -13,8 +13,10 @@ export interface Diagram {
 
 export function diagram(machine: Machine, caption: string): Diagram {
   const n = machine.states.length;
-  const [size, radius] = [400, n === 1 ? 0 : 138];
+  const radius = n === 1 ? 0 : 138;
   const ball = n > 12 ? 13 : n > 8 ? 18 : 24;
+  const loops = machine.tables.some((row) => row.some((next, q) => next === q));
+  const size = 2 * (radius + ball + (loops ? 34 : 8));
   const at = (q: number): [number, number] => {
     const angle = (2 * Math.PI * q) / n - Math.PI / 2;
     return [size / 2 + radius * Math.cos(angle), size / 2 + radius * Math.sin(angle)];
@@ -24,11 +26,11 @@ export function diagram(machine: Machine, caption: string): Diagram {
   const A = machine.symbols.length;
   for (let q = 0; q < n; q++) {
     for (let a = 0; a < A; a++) {
-      const path = s("path", { d: arrow(at(q), at(machine.tables[a][q]), ball, a, A, size), stroke: hue(a, A), class: "arrow" });
+      const path = s("path", { d: arrow(at(q), at(machine.tables[a][q]), ball, a, A, size), stroke: tint(a, A), class: "arrow" });
       arrows.set(`${q} ${a}`, path);
       lines.append(path);
       const tip = tipOf(at(q), at(machine.tables[a][q]), ball, a, A, size);
-      lines.append(s("path", { d: "M0,0 L-8,-3.4 L-8,3.4 Z", fill: hue(a, A), transform: `translate(${tip.x},${tip.y}) rotate(${tip.angle})` }));
+      lines.append(s("path", { d: "M0,0 L-8,-3.4 L-8,3.4 Z", fill: tint(a, A), transform: `translate(${tip.x},${tip.y}) rotate(${tip.angle})` }));
     }
   }
   const balls = machine.states.map((name, q) => {

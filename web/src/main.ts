@@ -103,6 +103,7 @@ class Page {
       const tab = this.buttons.get(one)!;
       tab.setAttribute("aria-selected", String(one === id));
       tab.tabIndex = one === id ? 0 : -1;
+      if (one === id) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
       this.element.querySelector<HTMLElement>(`#panel-${one}`)!.hidden = one !== id;
       if (one === this.current) panel.hidden?.();
       if (one === id) panel.shown?.();

@@ -75,9 +75,15 @@ export class Status {
   }
 }
 
-/** A panel: explanation on one side, the thing itself on the other. */
+/** A panel: explanation on one side, the thing itself on the other; on a phone the title and the first lines come first. */
 export function layout(text: Child[], stage: Child[]): Child[] {
-  return [h("div", { class: "prose" }, text), h("div", { class: "stage" }, stage)];
+  return [h("div", { class: "lead" }, text.slice(0, 2)), h("div", { class: "stage" }, stage), h("div", { class: "prose" }, text.slice(2))];
+}
+
+/** The width of a picture: at most this, and no wider than the stage, so that its letters keep their size. */
+export function pictureWidth(most: number): number {
+  const room = window.innerWidth > 960 ? Math.min(window.innerWidth, 1312) - 480 : window.innerWidth - 34;
+  return Math.max(280, Math.min(most, room));
 }
 
 export const p = (...children: Child[]): HTMLElement => h("p", {}, ...children);

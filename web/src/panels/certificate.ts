@@ -7,7 +7,7 @@ import { type Machine } from "../automata/machine";
 import { count, h, replace, s } from "../dom";
 import example from "../example-certificate.json?raw";
 import { readFile } from "../files";
-import { type Panel, Status, button, fileButton, layout, openFile, p } from "../ui";
+import { type Panel, Status, button, fileButton, layout, openFile, p, pictureWidth } from "../ui";
 import { Player } from "./player";
 
 const MAX_BARS = 60;
@@ -93,11 +93,12 @@ export class CertificatePanel implements Panel {
     if (!margins.length) return null;
     const shown = margins.slice(0, MAX_BARS);
     const most = shown[shown.length - 1].value || 1;
-    const width = 560 / shown.length;
+    const whole = pictureWidth(620);
+    const width = (whole - 60) / shown.length;
     const weakest = `${columnName(certificate, margins[0])}: ${margins[0].value.toPrecision(4)}`;
-    const picture = s("svg", { viewBox: "0 0 620 150", class: "bars", role: "img", "aria-label": `Margins of ${count(margins.length, "column")}; the weakest is ${weakest}` },
+    const picture = s("svg", { viewBox: `0 0 ${whole} 150`, class: "bars", role: "img", "aria-label": `Margins of ${count(margins.length, "column")}; the weakest is ${weakest}` },
       [0, 0.5, 1].map((share) => [
-        s("line", { x1: 50, x2: 612, y1: 120 - 100 * share, y2: 120 - 100 * share, class: share ? "grid" : "axis" }),
+        s("line", { x1: 50, x2: whole - 8, y1: 120 - 100 * share, y2: 120 - 100 * share, class: share ? "grid" : "axis" }),
         s("text", { x: 44, y: 124 - 100 * share, "text-anchor": "end", class: "label" }, (most * share).toPrecision(2)),
       ]),
       shown.map((margin, i) => s("rect", { x: 51 + i * width, y: 120 - (100 * margin.value) / most, width: Math.max(1, width - Math.min(2, width / 4)), height: (100 * margin.value) / most, class: i === 0 ? "bar weakest" : "bar" },

@@ -6,7 +6,7 @@ import {
   trackFlipFlop, trackRotation,
 } from "../drift/affine";
 import { FORMATS, type Format, format } from "../drift/formats";
-import { type Panel, Status, layout, p, select, slider } from "../ui";
+import { type Panel, Status, layout, p, pictureWidth, select, slider } from "../ui";
 
 /** The slider of the perturbation moves in tenths of a decade; at its left end there is none. */
 const [LEFT, RIGHT] = [-50, -4];
@@ -51,6 +51,7 @@ export class DriftPanel implements Panel {
       ],
     ));
     this.draw();
+    window.addEventListener("resize", () => this.element.checkVisibility() && this.draw());
   }
 
   drop(): void {}
@@ -67,12 +68,12 @@ export class DriftPanel implements Panel {
     replace(this.rotation, h("h3", {}, "Rotation, Z7"), this.sectors(turning),
       facts([
         ["first wrong step", turning.firstWrong ? steps(turning.firstWrong) : predicted ? `about ${steps(predicted)}, by its weights` : eta === 0 ? `${beyond}; about 10¹⁶ by its weights` : beyond],
-        ["guarantee ends, C / 2η", steps(bounds.rotation)],
+        ["guarantee ends after", bound(bounds.rotation, "C / 2η")],
       ]));
     replace(this.flipFlop, h("h3", {}, "Contracting flip-flop"), this.decay(holding),
       facts([
         ["first wrong step", holding.firstWrong ? steps(holding.firstWrong) : beyond],
-        ["guarantee ends, log(C / 2η) / log(1 / κ)", steps(bounds.flipFlop)],
+        ["guarantee ends after", bound(bounds.flipFlop, "log(C / 2η) / log(1 / κ)")],
       ]));
     const safe = 2 * eta < MARGIN;
     replace(this.nfsm, h("h3", {}, "NFSM, Z7"), this.logits(),
@@ -97,7 +98,7 @@ export class DriftPanel implements Panel {
     const trail = track.points.filter((_, i) => i % Math.ceil(track.points.length / 400) === 0 || i === track.points.length - 1);
     const last = trail[trail.length - 1];
     const [x, y] = place(last.x, last.y);
-    return s("svg", { viewBox: "0 0 260 260", class: "plot", role: "img", "aria-label": `Seven sectors. The state drifts out of the right one ${track.firstWrong ? `at step ${track.firstWrong}` : "not at all"}.` },
+    return s("svg", { viewBox: "-14 0 296 260", class: "plot", role: "img", "aria-label": `Seven sectors. The state drifts out of the right one ${track.firstWrong ? `at step ${track.firstWrong}` : "not at all"}.` },
       cells, s("polyline", { points: trail.map((one) => place(one.x, one.y).map((v) => v.toFixed(1)).join(",")).join(" "), class: "trail" }),
       trail.length < 60 && trail.map((one) => { const [px, py] = place(one.x, one.y); return s("circle", { cx: px, cy: py, r: 2, class: "trail-dot" }); }),
       s("circle", { cx: x, cy: y, r: 6, class: track.firstWrong ? "wrong" : "ok" }),
@@ -116,7 +117,7 @@ export class DriftPanel implements Panel {
       s("line", { x1: 34, x2: 246, y1: 130, y2: 130, class: "axis" }),
       s("text", { x: 28, y: 40, "text-anchor": "end", class: "label" }, "+1"), s("text", { x: 28, y: 134, "text-anchor": "end", class: "label" }, "0"),
       s("text", { x: 28, y: 230, "text-anchor": "end", class: "label" }, "−1"),
-      s("text", { x: 140, y: 54, "text-anchor": "middle", class: "label" }, "read as “set”"), s("text", { x: 140, y: 216, "text-anchor": "middle", class: "label" }, "read as “reset”"),
+      s("text", { x: 140, y: 54, "text-anchor": "middle", class: "label inner" }, "read as “set”"), s("text", { x: 140, y: 216, "text-anchor": "middle", class: "label outer" }, "read as “reset”"),
       s("text", { x: 246, y: 246, "text-anchor": "end", class: "label" }, `step ${steps(shownTo)}`),
       s("polyline", { points: trail.map((one) => place(one.step, one.x).map((v) => v.toFixed(1)).join(",")).join(" "), class: "trail" }),
       s("circle", { cx: x, cy: y, r: 6, class: track.firstWrong ? "wrong" : "ok" }),
@@ -142,11 +143,12 @@ export class DriftPanel implements Panel {
       s("line", { x1: 16, x2: 250, y1: zero, y2: zero, class: "axis" }),
       s("path", { d: `M${24 + 2 * 32 - 6},${zero - (MARGIN / 2) * scale} h14 m-7,0 V${zero + (MARGIN / 2) * scale} m-7,0 h14`, class: "bracket" }),
       s("text", { x: 104, y: zero - 30, class: "label" }, `margin ${MARGIN}`),
-      s("text", { x: 140, y: 26, "text-anchor": "middle", class: "label" }, "logits of the column of index 0, symbol 1"));
+      s("text", { x: 140, y: 26, "text-anchor": "middle", class: "label" }, "logits of one column"));
   }
 
   private timeline(rotation: number | null, flipFlop: number | null, bounds: { rotation: number; flipFlop: number }): SVGElement {
-    const [left, right, top] = [130, 760, 1e8];
+    const whole = pictureWidth(820);
+    const [left, right, top] = [84, whole - 36, 1e8];
     const x = (step: number): number => left + ((right - left) * Math.log10(Math.max(1, Math.min(step, top)))) / 8;
     const row = (y: number, name: string, first: number | null, bound: number, endless = false): SVGElement => {
       const end = endless ? right + 14 : x(first ?? top);
@@ -157,19 +159,22 @@ export class DriftPanel implements Panel {
         !endless && first && s("path", { d: `M${end - 5},${y - 5} l10,10 m0,-10 l-10,10`, class: "cross" }),
         Number.isFinite(bound) && s("path", { d: `M${x(bound)},${y - 9} v18`, class: "bound" }));
     };
-    return s("svg", { viewBox: "0 0 800 128", class: "times", role: "img", "aria-label": "Steps until the first wrong one, on a logarithmic scale" },
-      Array.from({ length: 9 }, (_, k) => [
+    return s("svg", { viewBox: `0 0 ${whole} 128`, class: "times", role: "img", "aria-label": "Steps until the first wrong one, on a logarithmic scale" },
+      Array.from({ length: 9 }, (_, k) => k).filter((k) => whole > 500 || k % 2 === 0).map((k) => [
         s("line", { x1: x(10 ** k), x2: x(10 ** k), y1: 8, y2: 96, class: "grid" }),
         s("text", { x: x(10 ** k), y: 114, "text-anchor": "middle", class: "label" }, k < 4 ? String(10 ** k) : `10${"⁰¹²³⁴⁵⁶⁷⁸"[k]}`),
       ]),
-      s("text", { x: 0, y: 114, class: "label" }, "right for … steps"),
+      s("text", { x: 0, y: 114, class: "label" }, "steps"),
       row(24, "rotation", rotation, bounds.rotation), row(52, "flip-flop", flipFlop, bounds.flipFlop), row(80, "NFSM", null, Infinity, true));
   }
 }
 
 function steps(n: number): string {
-  if (!Number.isFinite(n)) return "never (η = 0)";
   return n < 1e6 ? n.toLocaleString("en") : n.toExponential(1).replace(/e\+?(\d+)/, (_, e: string) => ` × 10${[...e].map((d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[Number(d)]).join("")}`);
+}
+
+function bound(n: number, formula: string): string {
+  return Number.isFinite(n) ? `${steps(n)} = ${formula}` : `never: ${formula} with η = 0`;
 }
 
 function facts(rows: [string, string][]): HTMLElement {

@@ -2,12 +2,12 @@
 
 import { minimize } from "../automata/compare";
 import { type Machine } from "../automata/machine";
-import { count, h, hue, replace, s, short } from "../dom";
+import { count, h, replace, s, short, tint } from "../dom";
 import { MAX_DRAWN, diagram } from "../draw";
 import LearnWorker from "../learn/worker?worker&inline";
 import { type Message } from "../learn/worker";
 import { type Outcome, type Progress, wideShape } from "../learn/recipe";
-import { type Panel, Status, button, layout, p } from "../ui";
+import { type Panel, Status, button, layout, p, pictureWidth } from "../ui";
 import { type Named, Picker } from "./picker";
 
 const MAX_STATES = 12;
@@ -146,12 +146,13 @@ export class LearnPanel implements Panel {
   private curve(): SVGElement {
     const last = Math.max(50, ...this.history.map(({ step }) => step));
     const most = Math.max(...this.history.map(({ length }) => length), 16);
-    const line = this.history.map(({ step, firstError }) => `${(44 + (506 * step) / last).toFixed(1)},${(74 - (62 * firstError) / most).toFixed(1)}`).join(" ");
+    const end = pictureWidth(560) - 10;
+    const line = this.history.map(({ step, firstError }) => `${(44 + ((end - 44) * step) / last).toFixed(1)},${(74 - (62 * firstError) / most).toFixed(1)}`).join(" ");
     const [now] = this.history.slice(-1);
-    return s("svg", { viewBox: "0 0 560 96", class: "curve", role: "img", "aria-label": now ? `After ${now.step} steps words are right for ${now.firstError.toFixed(1)} symbols on average` : "Nothing trained yet" },
-      s("line", { x1: 44, x2: 550, y1: 74, y2: 74, class: "axis" }), s("line", { x1: 44, x2: 550, y1: 12, y2: 12, class: "grid" }),
+    return s("svg", { viewBox: `0 0 ${end + 10} 96`, class: "curve", role: "img", "aria-label": now ? `After ${now.step} steps words are right for ${now.firstError.toFixed(1)} symbols on average` : "Nothing trained yet" },
+      s("line", { x1: 44, x2: end, y1: 74, y2: 74, class: "axis" }), s("line", { x1: 44, x2: end, y1: 12, y2: 12, class: "grid" }),
       s("text", { x: 38, y: 16, "text-anchor": "end", class: "label" }, String(most)), s("text", { x: 38, y: 78, "text-anchor": "end", class: "label" }, "0"),
-      s("text", { x: 44, y: 92, class: "label" }, "symbols right before the first error"), s("text", { x: 550, y: 92, "text-anchor": "end", class: "label" }, `step ${last}`),
+      s("text", { x: 44, y: 92, class: "label" }, "symbols right before an error"), s("text", { x: end, y: 92, "text-anchor": "end", class: "label" }, `step ${last}`),
       s("polyline", { points: line, class: "trail" }));
   }
 
@@ -200,5 +201,5 @@ function named(machine: Machine, target: Machine): Machine {
 
 export function legend(symbols: readonly string[]): HTMLElement {
   return h("ul", { class: "legend", "aria-label": "Colors of the symbols" }, symbols.slice(0, 12).map((symbol, a) =>
-    h("li", {}, h("span", { class: "dot", style: { background: hue(a, symbols.length) } }), short(symbol, 20))));
+    h("li", {}, h("span", { class: "dot", style: { background: tint(a, symbols.length) } }), short(symbol, 20))));
 }

@@ -1,7 +1,7 @@
 /** Run a machine by hand: press symbols or type text, and watch state, step and outputs. */
 
 import { type Machine, wordFromText } from "../automata/machine";
-import { count, h, hue, replace, short } from "../dom";
+import { count, h, replace, short, tint } from "../dom";
 import { type Diagram, MAX_DRAWN, diagram } from "../draw";
 import { Status, button } from "../ui";
 import { legend } from "./learn";
@@ -27,7 +27,7 @@ export class Player {
     this.picture = states.length <= MAX_DRAWN ? diagram(machine, `State diagram, ${count(states.length, "state")}`) : null;
     this.keys = symbols.slice(0, 24).map((symbol, a) =>
       h("button", { type: "button", class: "key", onclick: () => this.press(a), "aria-label": `read ${symbol}` },
-        h("span", { class: "dot", style: { background: hue(a, symbols.length) } }), short(symbol)));
+        h("span", { class: "dot", style: { background: tint(a, symbols.length) } }), short(symbol)));
     this.text = h("input", { type: "text", autocomplete: "off", spellcheck: "false", "aria-label": "Text to read", placeholder: "or type a word" });
     this.text.addEventListener("input", () => this.typed());
     this.element = h("div", { class: "player" },

@@ -1,7 +1,7 @@
 /** Panel 1: tables compose up the tree, states come down; the loop runs beside it, and both always agree. */
 
 import { type Machine, run, wordFromText, wordToText } from "../automata/machine";
-import { count, h, hue, replace, s, short } from "../dom";
+import { count, h, hue, replace, s, short, tint } from "../dom";
 import { Random } from "../random";
 import { type Node as TreeNode, type Scan, scan } from "../scan/scan";
 import { type Panel, Status, button, layout, p, reducedMotion, slider } from "../ui";
@@ -11,6 +11,11 @@ export const MAX_WORD = 32;
 const [COLUMN, STRIP, TALL, GAP] = [34, 20, 46, 34];
 /** Tables up to this size are drawn with arrows and names. */
 const MAX_ARROWS = 16;
+
+/** Of a word that nobody has typed yet. */
+function usualLength(): number {
+  return window.innerWidth < 600 ? 8 : 16;
+}
 
 export class ScanPanel implements Panel {
   readonly element: HTMLElement;
@@ -38,7 +43,7 @@ export class ScanPanel implements Panel {
     const edit = h("div", { class: "row" },
       h("div", { class: "field grow" }, h("label", { for: "scan-word" }, `Word (at most ${MAX_WORD} symbols)`), this.text),
       button("Delete last", () => this.setWord(this.word.slice(0, -1))),
-      button("Random", () => this.randomWord(16)));
+      button("Random", () => this.randomWord(usualLength())));
     const transport = h("div", { class: "row transport" }, button("Back", () => this.seek(this.clock - 1)), this.play,
       button("Step", () => this.seek(this.clock + 1)), this.time.element);
     this.element = h("div", { class: "panel" }, layout(
@@ -70,8 +75,8 @@ export class ScanPanel implements Panel {
     const A = machine.symbols.length;
     replace(this.symbols, machine.symbols.slice(0, 12).map((symbol, a) =>
       h("button", { type: "button", class: "key", onclick: () => this.setWord([...this.word, a]), "aria-label": `append ${symbol}` },
-        h("span", { class: "dot", style: { background: hue(a, A) } }), short(symbol))));
-    this.randomWord(16);
+        h("span", { class: "dot", style: { background: tint(a, A) } }), short(symbol))));
+    this.randomWord(usualLength());
   }
 
   private randomWord(length: number): void {
@@ -157,8 +162,8 @@ export class ScanPanel implements Panel {
         values.map((state, t) => s("g", {},
           s("title", {}, `after ${count(t, "symbol")}: ${known(t) ? machine.states[state] : "not known yet"}`),
           s("rect", { x: 90 + COLUMN * t - 13, y, width: 26, height: 20, rx: 4, class: known(t) ? "state" : "state open", fill: known(t) ? hue(state, n) : "none" }),
-          known(t) && s("text", { x: 90 + COLUMN * t, y: y + 14, "text-anchor": "middle", class: "on" }, n > 12 || machine.states[state].length > 3 ? String(state + 1) : short(machine.states[state], 3)))));
-    const picture = s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "false", class: "scan" },
+          known(t) && s("text", { x: 90 + COLUMN * t, y: y + 14, "text-anchor": "middle", class: "on" }, this.mark(state)))));
+    const picture = s("svg", { viewBox: `0 0 ${width} ${height}`, class: "scan", style: { "min-width": `${Math.round(width * 0.9)}px`, "max-width": `${Math.round(width * 1.25)}px` } },
       edges, strips, this.roll(rollTop, cell), s("text", { x: 0, y: rollTop + (A * cell) / 2 + 4, class: "label" }, "word"),
       states("tree", rowTop, (t) => t === 0 || tree.known[t] <= this.clock, tree.states),
       states("loop", rowTop + 30, (t) => t <= this.clock, loop));
@@ -206,7 +211,7 @@ export class ScanPanel implements Panel {
         role: "slider", tabindex: t === 0 ? "0" : "-1", class: "column", "data-key": `w${t}`, "data-t": t, "aria-orientation": "vertical",
         "aria-valuemin": 1, "aria-valuemax": A, "aria-valuenow": symbol + 1, "aria-valuetext": this.machine.symbols[symbol], "aria-label": `position ${t + 1}`,
       }, this.machine.symbols.map((_, a) =>
-        s("rect", { x: x - 14, y: top + a * cell, width: 28, height: cell - 1, rx: 2, class: a === symbol ? "beat on" : "beat", fill: a === symbol ? hue(a, A) : undefined })),
+        s("rect", { x: x - 14, y: top + a * cell, width: 28, height: cell - 1, rx: 2, class: a === symbol ? "beat here" : "beat", fill: a === symbol ? tint(a, A) : undefined })),
         A > 8 || this.machine.symbols[symbol].length > 5 ? null : s("title", {}, this.machine.symbols[symbol]));
     });
     const grid = s("g", { class: "roll", role: "group", "aria-label": "The word; up and down change a symbol" }, columns);
@@ -277,10 +282,10 @@ export class ScanPanel implements Panel {
 
   private sentence(node: TreeNode): string {
     const { states } = this.machine;
-    if (node.table.every((next) => next === node.table[0])) return `every state goes to ${states[node.table[0]]}`;
-    if (node.table.every((next, k) => next === k)) return "every state stays";
-    if (states.length > MAX_ARROWS) return `${count(new Set(node.table).size, "state")} of ${states.length} remain possible`;
-    return node.table.map((next, k) => `${states[k]} to ${states[next]}`).join(", ");
+    if (node.table.every((next) => next === node.table[0])) return `Every state goes to ${states[node.table[0]]}.`;
+    if (node.table.every((next, k) => next === k)) return "Every state stays where it is.";
+    if (states.length > MAX_ARROWS) return `After this stretch, ${count(new Set(node.table).size, "state")} of ${states.length} are possible.`;
+    return node.table.map((next, k) => `${states[k]} → ${states[next]}`).join(", ");
   }
 
   private describe(node = this.focused ?? this.tree.root): void {
@@ -291,7 +296,7 @@ export class ScanPanel implements Panel {
     const title = h("h3", {}, name, h("span", { class: "soft" }, ` ${spelled.slice(0, 8).join(" ")}${spelled.length > 8 ? " …" : ""}`));
     if (!known) return replace(this.detail, title, h("p", { class: "soft" }, `Composed in round ${node.up}.`));
     const sentence = this.sentence(node);
-    replace(this.detail, title, this.machine.states.length <= MAX_ARROWS && this.arrows(node), h("p", {}, sentence[0].toUpperCase() + sentence.slice(1), "."));
+    replace(this.detail, title, this.machine.states.length <= MAX_ARROWS && this.arrows(node), h("p", {}, sentence));
   }
 
   private arrows(node: TreeNode): SVGElement {
@@ -301,11 +306,18 @@ export class ScanPanel implements Panel {
     return s("svg", { viewBox: `0 0 300 ${n * line + 4}`, class: "arrows-view", "aria-hidden": "true" },
       states.map((name, k) => [
         s("path", { d: `M100,${k * line + 13} C150,${k * line + 13} 150,${node.table[k] * line + 13} 196,${node.table[k] * line + 13}`, stroke: hue(node.table[k], n), class: k === used ? "map used" : "map" }),
-        s("circle", { cx: 92, cy: k * line + 13, r: 7, fill: hue(k, n) }),
-        s("text", { x: 80, y: k * line + 17, "text-anchor": "end" }, short(name, 10)),
-        s("circle", { cx: 204, cy: k * line + 13, r: 7, fill: hue(k, n) }),
-        s("text", { x: 216, y: k * line + 17 }, short(name, 10)),
+        s("circle", { cx: 92, cy: k * line + 13, r: 10, fill: hue(k, n) }),
+        s("text", { x: 92, y: k * line + 17, "text-anchor": "middle", class: "on" }, this.mark(k)),
+        s("text", { x: 76, y: k * line + 17, "text-anchor": "end" }, short(name, 10)),
+        s("circle", { cx: 204, cy: k * line + 13, r: 10, fill: hue(k, n) }),
+        s("text", { x: 204, y: k * line + 17, "text-anchor": "middle", class: "on" }, this.mark(k)),
+        s("text", { x: 220, y: k * line + 17 }, short(name, 10)),
       ]));
+  }
+
+  /** A state in three letters: its name if all names are that short, else its number. */
+  private mark(state: number): string {
+    return this.machine.states.every((name) => [...name].length <= 3) ? this.machine.states[state] : String(state + 1);
   }
 
   private judge(loop: number[]): void {

@@ -3,6 +3,7 @@
 - web/src/machines.json: the machines that the page offers;
 - web/golden/runs.json: random machines, as JSON and as DOT, with words, states and outputs of the Python runtime;
 - web/golden/pairs.json: pairs of machines with the length of the shortest distinguishing word;
+- web/golden/drift.json: the horizons and rounded rotations of paper.theory;
 - web/golden/certificates.json: certificates, and the verdict of check.py on every change of every value.
 """
 
@@ -22,6 +23,8 @@ from detent.automata.io.json_format import to_json
 from detent.certify.certificate import sealed
 from detent.certify.check import check
 from detent.runtime import Machine
+from paper.theory.drift import RoundedRotation, iterate
+from paper.theory.horizons import contracting_horizon, isometric_horizon
 from tests.certify.certificates import MAKERS, certificate
 from tests.certify.test_check import at, changed, leaves, others
 
@@ -66,7 +69,8 @@ def runs() -> list[dict[str, Any]]:
         machine = Machine.of(automaton)
         word = rng.integers(0, len(machine.symbols), int(rng.integers(0, 70))).tolist()
         rows.append({
-            "json": to_json(automaton), "dot": to_dot(automaton, merge=i % 2 == 1, dialect=("learnlib", "aalpy")[i % 5 == 0]),
+            "json": to_json(automaton),
+            "dot": to_dot(automaton, merge=i % 2 == 1, dialect=("learnlib", "aalpy")[i % 5 == 0]),
             "word": [machine.symbols[a] for a in word],
             "states": [machine.automaton.states[q] for q in machine.trajectory(np.array(word, int)).tolist()],
             "outputs": machine.outputs([machine.symbols[a] for a in word]),
@@ -117,12 +121,26 @@ def certificates() -> list[dict[str, Any]]:
     ]
 
 
+def drift() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for name in ("fp32", "bf16", "fp16", "fp8 e4m3", "fp8 e5m2"):
+        rotation = RoundedRotation.to(name, 7)
+        first, _ = iterate(rotation, min(rotation.first_wrong_step + 1, 100_000), [])
+        rows.append({"format": name, "cosine": rotation.cosine, "sine": rotation.sine,
+                     "predicted": rotation.first_wrong_step, "iterated": first})  # fmt: skip
+    rng = np.random.default_rng(23)
+    for kappa, C, eta in rng.uniform((0.05, 0.1, -8), (0.999, 3, -0.5), (60, 3)).tolist():
+        rows.append({"kappa": kappa, "C": C, "eta": 10**eta, "isometric": isometric_horizon(C, 10**eta),
+                     "contracting": contracting_horizon(kappa, C, 10**eta)})  # fmt: skip
+    return rows
+
+
 def files() -> dict[Path, str]:
     """Every file and its text."""
     plain = {"ensure_ascii": True, "separators": (",", ":")}
     made = {
         "src/machines.json": library(), "golden/runs.json": runs(), "golden/pairs.json": pairs(),
-        "golden/certificates.json": certificates(),
+        "golden/certificates.json": certificates(), "golden/drift.json": drift(),
     }  # fmt: skip
     return {WEB / name: _lines(rows, **plain) for name, rows in made.items()}
 

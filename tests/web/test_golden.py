@@ -15,7 +15,8 @@ def files() -> dict[Path, str]:
 
 
 @pytest.mark.parametrize(
-    "name", ["src/machines.json", "golden/runs.json", "golden/pairs.json", "golden/certificates.json"]
+    "name",
+    ["src/machines.json", "golden/runs.json", "golden/pairs.json", "golden/drift.json", "golden/certificates.json"],
 )
 def test_golden_files_are_current(files: dict[Path, str], name: str) -> None:
     path = golden.WEB / name

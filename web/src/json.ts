@@ -168,6 +168,11 @@ class Parser {
   }
 }
 
+/** Whether a text has no half of a surrogate pair. */
+export function isWellFormed(text: string): boolean {
+  return !/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text);
+}
+
 /** A name as sentences show it: in quotes, short, and without characters that could hide others. */
 export function quoted(name: string, most = 60): string {
   const points = [...name];

@@ -1,6 +1,6 @@
 /** Moore and Mealy machines with integer tables, and the file format of detent/runtime/FORMAT.md. */
 
-import { Float, Int, type Json, NotJson, parseJson, quoted } from "../json";
+import { Float, Int, isWellFormed, type Json, NotJson, parseJson, quoted } from "../json";
 
 export type Kind = "moore" | "mealy" | "semiautomaton";
 
@@ -215,8 +215,4 @@ export function wordFromText(text: string, symbols: readonly string[]): number[]
 
 export function wordToText(word: readonly number[], symbols: readonly string[]): string {
   return word.map((a) => symbols[a]).join(symbols.every((symbol) => [...symbol].length === 1) ? "" : " ");
-}
-
-function isWellFormed(name: string): boolean {
-  return !/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(name);
 }

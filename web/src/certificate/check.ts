@@ -295,6 +295,9 @@ function checkCounts(c: Certificate): void {
   }
 }
 
+/** Of the formats that bounds may be about; the unit roundoff is 2 to the power of minus that. */
+const SIGNIFICAND_BITS = new Map([["float64", 53], ["float32", 24], ["float16", 11], ["bfloat16", 8]]);
+
 /** Where a margin exists: a number there, null elsewhere. */
 type Exists = boolean | Exists[] | { [key: string]: Exists };
 
@@ -321,11 +324,16 @@ function checkRounding(c: Certificate, walk: Exploration, asked: boolean[]): voi
   if (!(rounding instanceof Map)) throw new Refused(`rounding is ${shown(rounding)}; wanted an object.`);
   const proved: string[] = [];
   for (const [format, bounds] of rounding) {
+    const bits = SIGNIFICAND_BITS.get(format);
+    if (bits === undefined) throw new Refused(`rounding is about ${quoted(format)}; known formats are ${[...SIGNIFICAND_BITS.keys()].join(", ")}.`);
     const where = `rounding.${format}`;
     const entries = object(bounds, where, ["assumes", ...Object.keys(shape)]);
     names(entries.get("assumes")!, `${where}.assumes`, 0);
     const without: JsonObject = new Map([...entries].filter(([key]) => key !== "assumes"));
     const errors = amounts(without, where, shape);
+    // of two logits that differ by a margin, one is at least half of it: rounding it once may cost this much
+    const low = errors.findIndex((error, i) => error < 2 ** -bits * 0.5 * margins[i]);
+    if (low >= 0) throw new Refused(`${where} has a bound of ${errors[low].toPrecision(3)}; rounding once may cost ${(2 ** -bits * 0.5 * margins[low]).toPrecision(3)}.`);
     if (margins.every((margin, i) => 0.5 * margin > errors[i])) proved.push(format);
   }
   const given = c.raw.get("proved")!;

@@ -1,6 +1,6 @@
 /** The entries of a certificate, each of its type, length and range; what is not is refused with its place. */
 
-import { Float, Int, quoted, type Json, type JsonObject } from "../json";
+import { Float, Int, isWellFormed, quoted, type Json, type JsonObject } from "../json";
 
 /** The reason why a certificate is not valid. */
 export class Refused extends Error {}
@@ -99,6 +99,7 @@ export function list(value: Json, where: string, count?: number): Json[] {
 
 function string(value: Json, where: string): string {
   if (typeof value !== "string") throw new Refused(`${where} is ${shown(value)}; wanted a string.`);
+  if (!isWellFormed(value)) throw new Refused(`${where} has half of a surrogate pair; wanted Unicode text.`);
   return value;
 }
 
@@ -153,6 +154,7 @@ export function readForm(raw: JsonObject): Certificate {
   const question = get("question") === null ? null : readQuestion(get("question"), A, n);
   const reach = integer(get("reach"), "reach", [1, MAX_REACH]);
   const layers = readLayers(get("layers"), A, reach);
+  checkMarginSizes(get("margins"), A, layers);
   const top = layers[layers.length - 1];
   const configurations = table(get("configurations"), "configurations", undefined, [
     ...layers.flatMap((layer) => layer.heads.map(below)),
@@ -187,6 +189,16 @@ export function checkFormat(content: Json): asserts content is JsonObject {
   if (!(version instanceof Int) || version.value !== 1n) {
     throw new Refused(`this is version ${shown(version)}; this page reads version 1.`);
   }
+}
+
+/** There is a margin for every symbol and index, so that what is computed of them is no larger than the file. */
+function checkMarginSizes(value: Json, A: number, layers: Layer[]): void {
+  const logits = object(value, "margins", ["logits", "labels", "answers"]).get("logits")!;
+  list(logits, "margins.logits", layers.length).forEach((heads, l) =>
+    list(heads, `margins.logits[${l}]`, layers[l].heads.length).forEach((table, head) =>
+      list(table, `margins.logits[${l}][${head}]`, A).forEach((row, a) => list(row, `margins.logits[${l}][${head}][${a}]`, layers[l].heads[head])),
+    ),
+  );
 }
 
 function digest(value: Json, where: string): string {

@@ -24,14 +24,14 @@ export function sentences(c: Certificate): string[] {
   return [
     `The output after ${words}, of any length, equals that of the target${c.question ? ", and so does every answer" : ""}. The target has ${count(c.target.states.length, "state")}; the labels are its ${c.target.says}.`,
     `The network has heads of ${heads} indices${c.reach > 1 ? `, and convolutions over ${c.reach} symbols` : ""}. Words reach ${tuples.toLocaleString("en")} of ${joint.toLocaleString("en")} joint indices${c.configurations.length > tuples ? `, in ${count(c.configurations.length, "configuration")}` : ""}.`,
-    proved.length ? `Rounding changes nothing in ${proved.join(", ")}${others.length ? `; not proved in ${others.join(", ")}` : ""}.` : others.length ? `In ${others.join(", ")} it is not proved that rounding changes nothing.` : `No number format was tried; logits were evaluated in ${c.evaluated}.`,
+    proved.length ? `Given margins and error bounds as in the file, rounding changes nothing in ${proved.join(", ")}${others.length ? `; not proved in ${others.join(", ")}` : ""}.` : others.length ? `In ${others.join(", ")} it is not proved that rounding changes nothing.` : `No number format was tried; logits were evaluated in ${c.evaluated}.`,
     `It is about the weights with the SHA-256 ${c.weights.slice(0, 16)}…, written by detent ${c.made.detent}.`,
   ];
 }
 
 /** What the check does not establish. */
 export const NOT_ESTABLISHED =
-  "The check follows from the tables in the file. It does not show which weights the file is about, nor where margins and error bounds come from: whoever has the weights can extract again and compare (detent certify). The seal is a checksum, not a signature.";
+  "Established is that the file is consistent: its machine computes its target. Not established is which weights it is about, which task its target is, and where margins and error bounds come from: detent check --weights and --against find that out. The seal is a checksum, not a signature.";
 
 export function columnMargins(c: Certificate): Margin[] {
   const logits = (c.raw.get("margins") as Map<string, Json>).get("logits") as Json[][][][];

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { Unreadable, check, checkFile } from "../../src/certificate/check";
 import { byCodePoint, canonical, pythonFloat, seal, sha256 } from "../../src/certificate/seal";
-import { type Int, type Json, type JsonObject, parseJson } from "../../src/json";
+import { Float, type Int, type Json, type JsonObject, parseJson } from "../../src/json";
 import { strictGolden } from "../golden";
 
 const KEPT = new URL("../../../results/certificates/", import.meta.url);
@@ -81,6 +81,19 @@ describe.each(BASES)("the changed certificates of $name", ({ content, mutants })
     expect(check(sealedAgain(new Map([...content, ["more", null]]))).findings).toEqual([
       "the certificate has an entry “more” that does not belong there.",
     ]);
+  });
+
+  test("an unknown number format, or a bound below one rounding", () => {
+    const rounding = content.get("rounding") as JsonObject;
+    const renamed: JsonObject = new Map([...rounding].map(([name, bounds]) => [name === "float32" ? "float33" : name, bounds]));
+    const proved = (content.get("proved") as string[]).map((name) => (name === "float32" ? "float33" : name));
+    expect(check(sealedAgain(new Map([...content, ["rounding", renamed], ["proved", proved]]))).findings[0]).toContain("known formats are float64");
+    const low = changed(content, ["rounding", "float32", "labels", 0], new Float(1e-9)) as JsonObject;
+    expect(check(sealedAgain(low)).findings[0]).toContain("rounding once may cost");
+  });
+
+  test("half of a surrogate pair in a name", () => {
+    expect(check(sealedAgain(new Map([...content, ["name", "\ud800"]]))).findings[0]).toContain("surrogate");
   });
 
   test("a repeated key, NaN, deep nesting, other bytes, other files", () => {

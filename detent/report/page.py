@@ -1,17 +1,17 @@
-"""The report page: sections in order, one style sheet, no script, nothing loaded from elsewhere."""
+"""The report page: sections in order, nothing loaded from elsewhere; its only script is the page to play with."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from detent.records import write_atomically
-from detent.report import sections
+from detent.report import play, sections
 from detent.report.data import RunData
 from detent.report.html import Html, element, joined, void_element
 from detent.train.run_dir import RunDir
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""Content security policy: the page loads nothing but what it contains."""
+"""Content security policy: the page loads nothing but what it contains, and without a machine it runs no script."""
 
 
 def write_report(folder: str | Path, path: str | Path | None = None) -> Path:
@@ -29,6 +29,9 @@ def page_of(folder: Path) -> str:
         element("p", "What the network learned, and what is proved about it.", class_="soft"),
         sections.verdict(run),
     ]
+    playable = run.machine is not None
+    if playable:
+        body.append(play.link_to(run))
     for title, section in (
         ("Task and network", sections.configuration(run)),
         ("Training", sections.training(run)),
@@ -42,18 +45,23 @@ def page_of(folder: Path) -> str:
     ):
         if section is not None:
             body.append(element("section", element("h2", title), section))
-    return _document(f"{run.name} · detent", joined(body))
+    return _document(f"{run.name} · detent", joined(body), run if playable else None)
 
 
-def _document(title: str, body: Html) -> str:
+def _document(title: str, body: Html, playable: RunData | None) -> str:
     style = Html((Path(__file__).parent / "style.css").read_text(encoding="utf-8"))
+    policy = POLICY if playable is None else f"{POLICY}; {play.parts().policy}"
     head = [
         void_element("meta", charset="utf-8"),
         void_element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        void_element("meta", http_equiv="Content-Security-Policy", content=POLICY),
+        void_element("meta", http_equiv="Content-Security-Policy", content=policy),
         void_element("link", rel="icon", href="data:,"),
         element("title", title),
-        element("style", style),
+        element("style", style, id="report-style"),
     ]
-    whole = element("html", element("head", *head), element("body", element("main", body)), lang="en")
+    main = [element("main", body)]
+    if playable is not None:
+        head.append(play.head_of())
+        main.append(play.body_of(playable))
+    whole = element("html", element("head", *head), element("body", *main), lang="en")
     return f"<!doctype html>\n{whole}\n"

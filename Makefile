@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 NATIVE := $(wildcard detent/csrc/*.cpp detent/csrc/*.hpp)
 
-.PHONY: help install demo test test-slow sanitize fuzz fuzz-long lint format docs docs-serve wheel-check clean
+.PHONY: help install demo test test-slow sanitize fuzz fuzz-long lint format docs docs-serve web web-test wheel-check clean
 
 help:
 	@echo "make install    set up .venv with everything locked in constraints.txt"
@@ -16,6 +16,8 @@ help:
 	@echo "make lint       ruff and mypy"
 	@echo "make docs       build the documentation into build/site; a dead link is an error"
 	@echo "make docs-serve serve the documentation on http://127.0.0.1:8000 and rebuild it on changes"
+	@echo "make web        build the page to play with from web/ into detent/report/play.html (node 20)"
+	@echo "make web-test   build it and test it: Vitest, and chromium driven by Playwright"
 	@echo "make wheel-check  build an sdist and a wheel, install them elsewhere, use them"
 	@echo "make format     let ruff rewrite what it can"
 	@echo "make clean      remove .venv and everything that was built"
@@ -60,6 +62,17 @@ docs: install
 docs-serve: install
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
+web: web/node_modules/.package-lock.json
+	cd web && npm run --silent build
+	cp web/dist/index.html detent/report/play.html
+
+web-test: web/node_modules/.package-lock.json
+	cd web && npm run --silent build && npm run --silent test
+
+web/node_modules/.package-lock.json: web/package.json web/package-lock.json
+	cd web && npm ci --silent
+	@touch $@
+
 wheel-check: install
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt build
 	$(BIN)/python -m tests.packaging.wheel_check
@@ -69,4 +82,5 @@ format: install
 	$(BIN)/ruff format .
 
 clean:
+	rm -rf web/node_modules web/dist
 	rm -rf .venv build dist *.egg-info detent/_kernels*.so .mypy_cache .ruff_cache .pytest_cache

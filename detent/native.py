@@ -56,8 +56,21 @@ _MERGER = [
     *(_POINTER, _SIZE, _SIZE, _SIZE),  # priors, weights of right and wrong outputs, threshold
 ]
 
+_OUTPUT_WORDS = [
+    *(_POINTER, _INT, _POINTER, _INT, _SIZE, _SIZE),  # tables and read-out, with their bytes; symbols, states
+    *(_POINTER, _INT, _SIZE, _SIZE),  # words, bytes of a symbol, how many, their length
+    *(_POINTER, _POINTER, _POINTER, _INT),  # starts, outputs, finals, threads
+]
+_TOKENIZE = [_POINTER, _POINTER, _SIZE, _INT, _POINTER, _POINTER, _POINTER]
+_WRITE_NAMES = [_POINTER, _SIZE, _POINTER, _SIZE, _POINTER, _POINTER, _POINTER, _SIZE, _POINTER, _POINTER]
+
 SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "detent_run_words": (c_int64, _RUN_WORDS),
+    "detent_output_words": (c_int64, _OUTPUT_WORDS),
+    "detent_word_hash": (c_uint64, [_POINTER, _SIZE]),
+    "detent_edge_hash": (c_uint64, [_SIZE]),
+    "detent_tokenize": (c_int, _TOKENIZE),
+    "detent_write_names": (c_int64, _WRITE_NAMES),
     "detent_register_features": (c_int, []),
     "detent_interpret": (c_int64, _INTERPRET),
     "detent_tree_new": (_POINTER, []),

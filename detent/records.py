@@ -18,7 +18,6 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -205,6 +204,8 @@ def _cores() -> int:
 
 def _versions(*packages: str) -> dict[str, str]:
     """Versions of those packages that are installed, without importing them."""
+    from importlib import metadata  # 80 ms that only those who write results wait for
+
     versions = {}
     for package in packages:
         with contextlib.suppress(metadata.PackageNotFoundError):

@@ -41,7 +41,8 @@ def minimize(machine: M) -> M:
     number[order] = np.arange(len(order))
     tables, readout = number[machine.tables[:, order]], machine.readout[..., order]
     blocks = refine(tables, numbered(readout) if readout.ndim == 1 else equal_rows(readout.T))
-    first = np.unique(blocks, return_index=True)[1]
+    # blocks are numbered by their first states, so a block begins where the largest number so far is exceeded
+    first = np.flatnonzero(np.diff(np.maximum.accumulate(blocks), prepend=-1))
     return replace(machine, tables=blocks[tables[:, first]], states=(), start=0, readout=readout[..., first])
 
 
@@ -77,6 +78,7 @@ def reachable(tables: Ints, start: int) -> Ints:
     return np.array(order)
 
 
+_FEW = 512
 _POOR_ROUNDS = 3
 _GOOD_GROWTH = 1.25
 
@@ -130,6 +132,9 @@ def _hopcroft(tables: Ints, blocks: Ints) -> Ints:
 
 def numbered(labels: Ints) -> Ints:
     """The partition into equal labels, its blocks numbered by their first state."""
+    if len(labels) <= _FEW:  # sorting pays from here on
+        number: dict[int, int] = {}
+        return np.array([number.setdefault(label, len(number)) for label in labels.tolist()], np.int64)
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
     rank[np.argsort(first)] = np.arange(len(first))

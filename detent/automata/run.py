@@ -49,6 +49,22 @@ def _compiled(tables: Ints, words: Ints, starts: Ints, keep: bool) -> tuple[Ints
     return path, ends
 
 
+def compiled_outputs(tables: Ints, readout: Ints, words: Ints, starts: Ints) -> tuple[Ints, Ints]:
+    """(the output at every symbol: B L, states at the end: B), by compiled code; the read-out is A n."""
+    words, readout = np.ascontiguousarray(words), np.ascontiguousarray(readout)
+    starts = np.ascontiguousarray(starts, dtype=np.int32)
+    (B, L), ends = words.shape, np.empty(len(words), np.int32)
+    outputs = np.empty((B, L), readout.dtype)
+    bad = native.library().detent_output_words(
+        tables.ctypes.data, tables.dtype.itemsize, readout.ctypes.data, readout.dtype.itemsize, *tables.shape,
+        words.ctypes.data, words.dtype.itemsize, B, L, starts.ctypes.data, outputs.ctypes.data, ends.ctypes.data,
+        native.threads(),
+    )  # fmt: skip
+    if bad >= 0:
+        _refuse_unknown(words, len(tables))
+    return outputs, ends
+
+
 def _refuse_unknown(words: Ints, symbols: int) -> None:
     wrong = (words < 0) | (words >= symbols)
     if wrong.any():

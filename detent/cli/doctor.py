@@ -6,10 +6,8 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable
-from importlib import metadata
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from detent import native
@@ -128,6 +126,8 @@ def _layer(names: list[str]) -> dict[str, Any]:
 
 
 def _machine() -> dict[str, Any]:
+    import numpy as np
+
     from detent.runtime import Machine
     from detent.tasks import task
 
@@ -179,6 +179,8 @@ def _without_gradient(layer: Any, x: Any) -> Callable[[], object]:
 
 
 def _installed(package: str) -> str | None:
+    from importlib import metadata
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

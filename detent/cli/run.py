@@ -72,6 +72,7 @@ def run(
     options: dict[str, Any] = {
         "each_line": each_line, "last": final, "states": states, "at": tuple(at or ()), "strategy": strategy,
         "unknown": "skip" if skip_unknown else "error", "form": "json" if as_json else "text",
+        "escape": sys.stdout.isatty(),
     }  # fmt: skip
     if cluster is not None:
         filter = _on_cluster(load(machine), files or [], cluster, workers, partition << 20, options)

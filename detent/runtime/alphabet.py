@@ -112,9 +112,10 @@ class Alphabet:
             return EncodedWord(self._by_point(word))
         if not isinstance(word, Sequence):
             raise InvalidWord(f"a word is a list of symbols, an array, text or bytes; got {word!r:.60}.")
-        if any(isinstance(symbol, str) for symbol in word):
+        kinds = set(map(type, word))
+        if any(issubclass(kind, str) for kind in kinds):
             return EncodedWord(self._by_name(word))  # type: ignore[arg-type]
-        if any(isinstance(symbol, bool | np.bool_) for symbol in word):
+        if any(issubclass(kind, bool | np.bool_) for kind in kinds):
             raise InvalidWord("a word holds symbol names or integers; got true or false.")
         try:
             return EncodedWord(_native(np.asarray(word)))

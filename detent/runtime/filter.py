@@ -13,11 +13,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from detent import native
+from detent._text import printable
 from detent._types import Ints
 from detent.automata import Mealy, Moore
 from detent.errors import InvalidConfig
 from detent.runtime.heads import Heads
 from detent.runtime.machine import Machine
+from detent.runtime.text import NameWriter
 from detent.runtime.tokenizer import TokenChunk, Tokenizer, Unknown
 
 Form = Literal["text", "json"]
@@ -68,6 +71,8 @@ class Filter:
     form: Form = "text"
     unknown: Unknown = "error"
     strategy: str = "auto"
+    escape: bool = False
+    """Escape control characters in names, for a terminal."""
     symbols_read: int = field(default=0, init=False)
     state: int = field(default=0, init=False)
     """The number of the state now."""
@@ -84,12 +89,16 @@ class Filter:
         self._running = with_reset(machine) if self.each_line else machine
         self._running.interpreter.resolve(self.strategy)
         names = machine.states if self.states else machine.output_names
+        if self.escape:
+            names = tuple(printable(name).replace("\n", "\\n") for name in names)
         self._names = [name.encode("utf-8", "surrogatepass") for name in names]
         self._quoted = [json.dumps(name).encode() for name in names]
         self._unnamed = np.array([not name for name in names])
         self._selected = np.isin(np.arange(machine.n_symbols + 1), [machine.symbols.index(a) for a in self.at])
         self._between = b"" if all(len(name) <= 1 for name in names) and self.form == "text" else b" "
         self._line, self._begun = 1, False
+        plain = native.available() and self.form == "text" and not self.last
+        self._writer = NameWriter(self._names, self._between) if plain else None
         self._latest = self._first = self._initial_output()
 
     def feed(self, chunk: bytes) -> bytes:
@@ -130,7 +139,7 @@ class Filter:
         self._latest = None
         ended = False
         for part in _slices(chunk):
-            outputs, ends = self._outputs(part)
+            outputs, ends = (array.tolist() for array in self._outputs(part))
             if not ended:
                 end = ends[0] if ends else len(outputs)
                 if end:
@@ -169,9 +178,14 @@ class Filter:
         return text
 
     def _process(self, chunk: TokenChunk) -> bytes:
-        return self._lines(*self._outputs(chunk))
+        outputs, ends = self._outputs(chunk)
+        if self._writer is None:
+            return self._lines(outputs.tolist(), ends.tolist())
+        text, self._begun = self._writer.write(outputs, ends, begun=self._begun)
+        self._line += len(ends)
+        return text
 
-    def _outputs(self, chunk: TokenChunk) -> tuple[list[int], list[int]]:
+    def _outputs(self, chunk: TokenChunk) -> tuple[Ints, Ints]:
         """(the outputs to write, and how many of them stand before every end of line)."""
         numbers, breaks, reset = chunk.numbers, chunk.breaks, self.machine.n_symbols
         self.symbols_read += len(numbers)
@@ -190,7 +204,7 @@ class Filter:
         if self.each_line:  # a reset stands before each end of line, and moves it by one
             breaks = breaks + np.arange(1, len(breaks) + 1)
         counts = np.concatenate([[0], np.cumsum(written)])
-        return outputs[written].tolist(), counts[breaks].tolist()
+        return outputs[written], counts[breaks]
 
     def _lines(self, outputs: list[int], breaks: list[int]) -> bytes:
         """The lines that end in a chunk, and the beginning of one that does not."""

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from ctypes import byref, c_int64
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from detent import native
 from detent._types import Ints
-from detent.automata.run import chunked_trajectories, trajectories
+from detent.automata.run import chunked_trajectories, compiled_outputs, trajectories
 from detent.errors import InvalidWord
 from detent.runtime.alphabet import NO_LETTER, Alphabet, EncodedWord, Word
 from detent.runtime.programs import OutputTable, Program, output_table, program
@@ -74,6 +75,8 @@ class Interpreter:
         """The same for words of one length (B L), each from its own state."""
         B, L = words.shape
         if strategy == "auto" and L < SHORT_WORD and B >= SIDE_BY_SIDE:
+            if emit == "outputs" and native.available() and words.dtype.itemsize in (1, 2, 4, 8):
+                return compiled_outputs(self.shape.tables, self.emitted["outputs"], words, states)
             path, ends = trajectories(self.shape.tables, words, states, keep=emit is not None)
             return (None if path is None else self._emit(words, path, states, emit)), ends
         out = None if emit is None else np.empty((B, L), self.emitted[emit].dtype)
@@ -114,8 +117,9 @@ class Interpreter:
 def run_words(interpreter: Interpreter, words: Words, state: int, emit: Emit | None, strategy: str) -> Any:
     """The states or outputs, or without `emit` the state at the end: for one word, words of one length, or a list."""
     many = as_batch(words, interpreter.alphabet)
-    if many is None:
-        out, end = interpreter.run(interpreter.alphabet.encode(words), state, emit, strategy)  # type: ignore[arg-type]
+    if many is None or isinstance(many, EncodedWord):
+        word = interpreter.alphabet.encode(words) if many is None else many  # type: ignore[arg-type]
+        out, end = interpreter.run(word, state, emit, strategy)
         return end if emit is None else out
     if isinstance(many, np.ndarray):
         emitted, ends = interpreter.run_batch(many, np.full(len(many), state, np.int32), emit, strategy)
@@ -124,8 +128,8 @@ def run_words(interpreter: Interpreter, words: Words, state: int, emit: Emit | N
     return np.array([end for _, end in results], np.int64) if emit is None else [out for out, _ in results]
 
 
-def as_batch(words: Words, alphabet: Alphabet) -> Ints | list[EncodedWord] | None:
-    """Words of one length (B L), or words of several lengths; None for a single word.
+def as_batch(words: Words, alphabet: Alphabet) -> Ints | list[EncodedWord] | EncodedWord | None:
+    """Words of one length (B L), or words of several lengths; a single word encoded, or None to encode it.
 
     A list of strings is one word when all of them are symbols, and otherwise as many words.
     """
@@ -137,10 +141,13 @@ def as_batch(words: Words, alphabet: Alphabet) -> Ints | list[EncodedWord] | Non
         raise InvalidWord(f"words are lists of symbols, arrays, text or bytes; got {words!r:.60}.")
     if isinstance(words, str | bytes | bytearray | memoryview) or not len(words):
         return None
-    if not all(isinstance(word, Sequence | np.ndarray | bytearray | memoryview) for word in words):
+    kinds = set(map(type, words))  # a few types, however long the word is
+    if not all(issubclass(kind, Sequence | np.ndarray | bytearray | memoryview) for kind in kinds):
         return None
-    if all(isinstance(word, str) and word in alphabet.number_of for word in words):
-        return None
+    if kinds == {str} and words[0] in alphabet.number_of:
+        number_of = alphabet.number_of
+        with suppress(KeyError):
+            return EncodedWord(np.fromiter(map(number_of.__getitem__, words), np.int32, len(words)))  # type: ignore[arg-type]
     encoded = [_encoded(word, i, alphabet) for i, word in enumerate(words)]
     if len({len(word) for word in encoded}) == 1:
         return np.stack([word.numbers for word in encoded])

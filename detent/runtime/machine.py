@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from detent._types import Ints
 from detent.automata import Mealy, Moore, Semiautomaton
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 
 About = Mapping[str, Any]
+MOST_EVENTS = 1 << 20
+"""Table entries of a machine that single events are looked up in without compiled code, which takes longer to call."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -137,6 +140,19 @@ class Machine:
         return np.ascontiguousarray(self.automaton.to_mealy().readout)
 
     @cached_property
+    def _output_names(self) -> NDArray[np.object_]:
+        return np.array([*self.output_names, None], dtype=object)[:-1]
+
+    @cached_property
+    def events(self) -> tuple[dict[Any, int], list[list[int]], list[list[int]]] | None:
+        """For one symbol at a time in plain Python: (symbol by name or number, successors, outputs); None if large."""
+        if self.automaton.tables.size > MOST_EVENTS:
+            return None
+        numbers: dict[Any, int] = {name: a for a, name in enumerate(self.symbols)}
+        numbers.update((a, a) for a in range(self.n_symbols))
+        return numbers, self.automaton.tables.tolist(), self.readout.tolist()
+
+    @cached_property
     def alphabet(self) -> Alphabet:
         return Alphabet(self.symbols)
 
@@ -169,7 +185,7 @@ class Machine:
 
     def outputs(self, word: Word, state: int | str | None = None) -> list[str]:
         """The name of the output at every symbol of a word."""
-        return [self.output_names[number] for number in self.output_ids(word, state).tolist()]
+        return self._output_names[self.output_ids(word, state)].tolist()
 
     def stream(self, position: Mapping[str, Any] | None = None) -> Stream:
         """A run in chunks, from the start or from a saved position."""
@@ -195,7 +211,7 @@ class Machine:
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the tables laid out for a strategy, which are rebuilt on use."""
-        return {name: value for name, value in self.__dict__.items() if name != "interpreter"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("interpreter", "events")}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Machine) and (self.automaton, self.heads, self.about) == (

@@ -15,6 +15,8 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from detent._types import Ints
 from detent.errors import InvalidWord
 from detent.runtime.alphabet import Word
@@ -29,6 +31,8 @@ class Stream:
         self.state = machine.start
         """The number of the state."""
         self.symbols_read = 0
+        self._events = machine.events
+        self._outputs = np.arange(len(machine.output_names), dtype=machine.readout.dtype)[:, None]
 
     @classmethod
     def at(cls, machine: Machine, position: Mapping[str, Any]) -> Stream:
@@ -52,6 +56,16 @@ class Stream:
 
     def push(self, symbols: Word) -> Ints:
         """Read symbols; the number of the output at each."""
+        kind = type(symbols)
+        if (kind is list or kind is tuple) and len(symbols) == 1 and self._events is not None:
+            number_of, successors, outputs = self._events
+            symbol: Any = symbols[0]
+            number = number_of.get(symbol) if type(symbol) is str or type(symbol) is int else None
+            if number is not None:
+                out = self._outputs[outputs[number][self.state]].copy()
+                self.state = successors[number][self.state]
+                self.symbols_read += 1
+                return out
         word = self.machine.alphabet.encode(symbols)
         out, self.state = self.machine.interpreter.run(word, self.state, "outputs")
         self.symbols_read += len(word)

@@ -17,13 +17,16 @@ from typing import Literal
 
 import numpy as np
 
+from detent import native
 from detent._types import Ints
 from detent.errors import InvalidWord
-from detent.runtime.alphabet import Alphabet, longest
+from detent.runtime.alphabet import MOST_WORDS, Alphabet, longest
+from detent.runtime.text import WordDictionary
 
 Unknown = Literal["error", "skip"]
 BLANKS = (9, 10, 11, 12, 13, 32)
 NEWLINE = 10
+BLANK = -2
 BYTE_ORDER_MARK = "\ufeff"
 NORMALIZED = 10_000
 """The number of normalized words that are cached."""
@@ -59,6 +62,8 @@ class Tokenizer:
             max(map(len, self._number_of)) + 1000
         )  # unknown words are kept whole for the error, up to a limit
         self._marks = {name for name in self._number_of if len(name) == 1 and not name.isalnum()}
+        words = not alphabet.by_letter and alphabet.most_words <= MOST_WORDS and native.available()
+        self._dictionary = WordDictionary(alphabet) if words else None
         self._normalized: dict[bytes, list[bytes]] = {}
         self._blank = np.isin(np.arange(256), BLANKS)
         self._blank[[ord(name) for name in alphabet.symbols if alphabet.by_letter and ord(name) < 256]] = False
@@ -66,6 +71,10 @@ class Tokenizer:
             points = np.array([ord(name) for name in alphabet.symbols])
             self._order = np.argsort(points)
             self._points = points[self._order]
+            self._byte_of = np.full(128, -1, np.int32)
+            self._byte_of[np.flatnonzero(self._blank[:128])] = BLANK
+            plain = points < 128
+            self._byte_of[points[plain]] = np.flatnonzero(plain)
 
     def feed(self, chunk: bytes) -> TokenChunk:
         """The symbols that are complete now."""
@@ -90,6 +99,22 @@ class Tokenizer:
         return self._letters(chunk, final) if self.alphabet.by_letter else self._words(chunk, final)
 
     def _words(self, chunk: bytes, final: bool) -> TokenChunk:
+        """By the compiled dictionary as far as it decides; a word that is not a symbol as it stands is left."""
+        if self._dictionary is None:
+            return self._other_words(chunk, final)
+        text = self._held + chunk
+        numbers, breaks, consumed, unknown = self._dictionary.tokenize(text, final=final)
+        self._held = text[consumed:]
+        piece = self._counted(numbers, breaks)
+        if not unknown and len(self._held) <= self._longest:
+            return piece
+        self._held = b""
+        rest = self._other_words(text[consumed:], final)
+        return TokenChunk(
+            np.concatenate([piece.numbers, rest.numbers]), np.concatenate([piece.breaks, rest.breaks + len(numbers)])
+        )
+
+    def _other_words(self, chunk: bytes, final: bool) -> TokenChunk:
         *lines, last = (self._held + chunk).split(b"\n")
         rows = [self._symbols(line.split()) for line in lines]
         words = last.split()
@@ -143,6 +168,8 @@ class Tokenizer:
         return found
 
     def _letters(self, chunk: bytes, final: bool) -> TokenChunk:
+        if self._byte_of is not None and chunk.isascii() and not self._decoder.getstate()[0]:
+            return self._ascii(np.frombuffer(chunk, np.uint8))
         wrong = None
         try:
             text = self._decoder.decode(chunk, final)
@@ -154,6 +181,19 @@ class Tokenizer:
             place = f"on line {self.line}, letter {self.in_line + 1}"
             self._error = InvalidWord(f"the byte {wrong:#04x} {place}, is not UTF-8 text.")
         return piece
+
+    def _ascii(self, letters: Ints) -> TokenChunk:
+        """The same for letters that are all ASCII, by one lookup each."""
+        assert self._byte_of is not None
+        numbers = self._byte_of[letters]
+        blank = numbers == BLANK
+        ends = np.flatnonzero(blank & (letters == NEWLINE))
+        breaks = ends - np.searchsorted(np.flatnonzero(blank), ends) if len(ends) else np.zeros(0, np.int64)
+        kept = numbers[~blank]
+        if len(kept) and int(kept.min()) < 0:
+            names = letters[~blank]
+            return self._without_unknown(kept, breaks, lambda place: chr(names[place]))
+        return self._counted(kept, breaks)
 
     def _points_of(self, text: str) -> TokenChunk:
         points = np.frombuffer(text.encode("utf-32-le"), "<u4")

@@ -17,6 +17,7 @@ from detent.automata import Definite, definite
 from detent.automata.factor import factor
 from detent.errors import BudgetExceeded
 from detent.tasks.grammar import allowed_symbols
+from detent.tasks.registry import by_name
 from detent.tasks.task import Task
 
 
@@ -64,8 +65,21 @@ def describe(task: Task) -> Description:
     )  # fmt: skip
 
 
+KEPT_FACTORINGS = {
+    "M11": (
+        (11, 11, 11, 11),
+        "heads of 11, 11, 11 and 11 indices hold the 7920 states at cost 484 instead of 62726400; the cheapest found, "
+        "not proven cheapest",
+    )
+}
+"""Sizes of heads, and why, of tasks of the registry whose factoring takes seconds; a test computes them again."""
+
+
 def _heads(task: Task) -> tuple[tuple[tuple[int, ...], ...], str]:
     """Heads by layer, and why."""
+    if task.layers is None and task.name in KEPT_FACTORINGS and by_name(task.name) == task:
+        sizes, reason = KEPT_FACTORINGS[task.name]
+        return (sizes,), reason
     if task.layers is None:
         factoring = factor(task.machine)
         return (factoring.sizes,), factoring.explain()

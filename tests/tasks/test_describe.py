@@ -166,3 +166,13 @@ def test_definite_words_witness_keeps_two_states_apart_for_ever(task: Task) -> N
 def test_definite_words_stops_at_the_limit() -> None:
     with pytest.raises(BudgetExceeded, match="explicit: more than 10 pairs of states to decide whether it is"):
         definite_words(with_explicit_grammar(shift_register(5)), limit=10)
+
+
+def test_describe_kept_factorings_are_those_that_factor_finds() -> None:
+    """Four seconds here, so that `detent tasks` does not take them."""
+    from detent.automata.factor import factor
+    from detent.tasks.describe import KEPT_FACTORINGS
+
+    for name, (sizes, reason) in KEPT_FACTORINGS.items():
+        found = factor(task(name).machine)
+        assert (found.sizes, found.explain()) == (sizes, reason)

@@ -346,7 +346,7 @@ class Extracted:
         self.standalone.save(path)
 
     def watch(self, x: Any, state: Any = None) -> Any:
-        """Run the network on real inputs (L n): a `Watched`, with labels, margins, and the inputs outside every region."""
+        """Run the network on real inputs (L n): a `Watched`, with labels, margins and inputs outside all regions."""
         if self.source is None:
             raise InvalidInput("watch is for machines whose symbols are input vectors: extract with inputs={...}.")
         return self.source.watch(self, x, state)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "build" / "sanitized"
 FLAGS = (
     "-std=c++17", "-O1", "-g", "-fno-omit-frame-pointer", "-pthread", "-fno-math-errno", "-ffp-contract=off",
-    "-Wno-psabi", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-shared", "-fPIC",
+    "-Wno-psabi", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fPIC",
 )  # fmt: skip
 TESTS = (
     "tests/native", "tests/ops/test_scan.py", "tests/ops/test_invalid_calls.py", "tests/ops/test_segments.py",
@@ -30,13 +30,17 @@ TESTS = (
 
 def build() -> Path:
     """The kernels with sanitizers; built again when a source is newer."""
-    library = BUILT / "_kernels.so"
-    sources = sorted((ROOT / "detent" / "csrc").glob("*.cpp"))
-    newest = max(path.stat().st_mtime for path in (ROOT / "detent" / "csrc").iterdir())
-    if not library.exists() or library.stat().st_mtime < newest:
-        BUILT.mkdir(parents=True, exist_ok=True)
-        compiler = os.environ.get("CXX", "g++")
-        subprocess.run([compiler, *FLAGS, *map(str, sources), "-o", str(library)], check=True)
+    library, folder, compiler = BUILT / "_kernels.so", ROOT / "detent" / "csrc", os.environ.get("CXX", "g++")
+    headers = max(path.stat().st_mtime for path in folder.glob("*.hpp"))
+    BUILT.mkdir(parents=True, exist_ok=True)
+    objects = []
+    for source in sorted(folder.glob("*.cpp")):
+        made = BUILT / f"{source.stem}.o"
+        if not made.exists() or made.stat().st_mtime < max(headers, source.stat().st_mtime):
+            subprocess.run([compiler, *FLAGS, "-c", str(source), "-o", str(made)], check=True)
+        objects.append(made)
+    if not library.exists() or library.stat().st_mtime < max(made.stat().st_mtime for made in objects):
+        subprocess.run([compiler, *FLAGS, "-shared", *map(str, objects), "-o", str(library)], check=True)
     return library
 
 

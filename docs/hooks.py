@@ -27,7 +27,8 @@ PACKAGES = (
     "number_formats", "errors", "records",
 )  # fmt: skip
 INCLUDED = (
-    "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md", "detent/certify/FORMAT.md", "detent/runtime/FORMAT.md",
+    "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "examples/README.md",
+    "detent/certify/FORMAT.md", "detent/runtime/FORMAT.md",
 )  # fmt: skip
 """Pages outside docs/ that the navigation lists."""
 OUTSIDE = "source"

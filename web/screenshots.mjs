@@ -3,7 +3,7 @@ import { mkdirSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { open } from "./tests/browser/chromium.mjs";
 
-const [folder = "screenshots", only] = process.argv.slice(2);
+const [folder = "screenshots", only, full = "full"] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
 const page = pathToFileURL(new URL("dist/index.html", import.meta.url).pathname).href;
 const views = { desk: { width: 1280, height: 900 }, phone: { width: 390, height: 844 } };
@@ -29,7 +29,7 @@ try {
           await tab.getByRole("button", { name: "read (1 2)" }).click();
         }
         if (panel === "compare") await tab.getByRole("button", { name: /Change one arrow/ }).click();
-        await tab.screenshot({ path: `${folder}/${panel}-${view}-${scheme}.png`, fullPage: true });
+        await tab.screenshot({ path: `${folder}/${panel}-${view}-${scheme}.png`, fullPage: full === "full" });
       }
       await tab.close();
     }

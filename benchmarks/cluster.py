@@ -25,7 +25,7 @@ from detent.runtime import Machine
 from detent.runtime.cluster import connected, run_files
 from detent.tasks import task
 
-SIZE, QUICK_SIZE = 5 * 10**9, 5 * 10**7
+SIZE, QUICK_SIZE = 5 * 10**9, 2 * 10**8
 KILL_SIZE, KILLS = 10**8, 10
 MIB = 1 << 20
 EVENTS = ("acquire", "release")
@@ -33,7 +33,7 @@ EVENTS = ("acquire", "release")
 
 def run(quick: bool) -> Report:
     report = Report(title="A machine over files: one process, and a Ray cluster of one and two workers")
-    size, rounds = (QUICK_SIZE, 3) if quick else (SIZE, KILLS)
+    size, rounds = (QUICK_SIZE if quick else SIZE), KILLS
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         machine = place / "s3.json"
@@ -43,7 +43,7 @@ def run(quick: bool) -> Report:
             return report
         files = write_text(place, size)
         measure(report, machine, files, size)
-        kill(report, machine, place, rounds, QUICK_SIZE // 5 if quick else KILL_SIZE)
+        kill(report, machine, place, rounds, QUICK_SIZE // 10 if quick else KILL_SIZE)
     return report
 
 

@@ -15,6 +15,7 @@ from detent.errors import BrokenFile, InvalidConfig, NotLearned
 
 if TYPE_CHECKING:
     from detent.train import Run, TrainConfig
+    from detent.train.distributed import Group
 
 
 def train(
@@ -58,9 +59,12 @@ def train(
         detent train mine.dot --out runs/mine
         detent train mine.dot --supervise outputs
         detent train S3 --cell mamba
+
+    `torchrun --nproc-per-node 2 -m detent train S3` computes the gradients of every batch on two processes.
     """
     from detent.report import write_report
     from detent.train import train as train_task
+    from detent.train.distributed import data_parallel
     from detent.train.recipes import configure
     from detent.train.run_dir import RunDir
 
@@ -68,7 +72,10 @@ def train(
     folder = out or Path("runs") / _folder_name(config)
     finished = RunDir(folder).finished
     try:
-        with TrainingStatus(config.max_steps) as status:
+        with data_parallel() as group, TrainingStatus(config.max_steps) as status:
+            if group is not None and group.rank > 0:
+                serve_gradients(group, config)
+                raise typer.Exit(0)
             run = train_task(config, status, out=folder)
     except NotLearned as error:
         row = {"task": name, "recipe": config.recipe, "seed": seed, "certified": False, "verdict": str(error)}
@@ -89,6 +96,15 @@ def train(
     else:
         print_text(*sentences, f"saved to {folder}" if report is None else f"saved to {folder}; report: {report}")
     raise typer.Exit(0 if run.learned else 1)
+
+
+def serve_gradients(group: Group, config: TrainConfig) -> None:
+    """What the other ranks of torchrun do."""
+    from detent.tasks import task as get_task
+    from detent.train.distributed import serve
+
+    task = config.apply_supervision(get_task(config.task))
+    serve(group, config.adapt_to_task(task), task)
 
 
 def _folder_name(config: TrainConfig) -> str:

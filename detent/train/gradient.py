@@ -36,6 +36,7 @@ from detent.records import Row
 from detent.tasks import Task
 from detent.train.build import build_model
 from detent.train.config import GradientConfig, TrainConfig
+from detent.train.distributed import backward, begin_attempt
 from detent.train.induce import codes_of_machine, pretrain
 from detent.train.phases import Phase, labels_of, tokens_of
 from detent.train.pretraining import OutputPretrainer, TransitionPretrainer
@@ -52,16 +53,9 @@ LONG = 8
 
 def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
     """Train wide, prune, widen margins; train the wide network further where the pruned one errs on long words."""
-    settings = config.gradient.resolved(
-        len(task.labels), config.heads, trainer.checkpointer.attempt, states=task.label_kind == "states"
-    )
-    settings = settings.reaching(task.sampler)
-    words, weights = np.random.default_rng(config.seed), torch.Generator().manual_seed(config.seed)
-    model = build_model(replace(config, temperature=settings.temperature), task, heads=(settings.heads,),
-                        generator=weights)  # fmt: skip
-    prepare(model, settings)
-    probes = Probes(settings.heads, len(task.labels), weights) if settings.probe_weight else None
-    phase = WidePhase(model, probes, task, settings, words)
+    model, phase = wide_phase(config, task, trainer.checkpointer.attempt)
+    settings = phase.settings
+    begin_attempt(trainer.checkpointer.attempt)
     for round in range(settings.rounds):
         phase.start_round(round)
         stage = f"pruned-{round + 1}"
@@ -89,6 +83,20 @@ def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
             _note_stage(trainer, "pruned", pruned, extracted=extracted)
             return pruned
     return pruned
+
+
+def wide_phase(config: TrainConfig, task: Task, attempt: int) -> tuple[Backbone, WidePhase]:
+    """The model of an attempt and its first phase."""
+    states = task.label_kind == "states"
+    settings = config.gradient.resolved(len(task.labels), config.heads, attempt, states=states).reaching(task.sampler)
+    words, weights = np.random.default_rng(config.seed), torch.Generator().manual_seed(config.seed)
+    model = build_model(replace(config, temperature=settings.temperature), task, heads=(settings.heads,),
+                        generator=weights)  # fmt: skip
+    prepare(model, settings)
+    probes = Probes(settings.heads, len(task.labels), weights) if settings.probe_weight else None
+    phase = WidePhase(model, probes, task, settings, words)
+    phase.parallel = True
+    return model, phase
 
 
 def prepare(model: Backbone, settings: GradientConfig) -> None:
@@ -149,6 +157,8 @@ class WidePhase(Phase):
         self.mean_first_error, self.learned, self.given_up = 0.0, False, False
         self.length = settings.length if patience is not None else min(settings.first_length, settings.length)
         self.total_steps, self.least = 0, 0
+        self.parallel = False
+        """Whether all ranks of torchrun compute its gradients; they know the model of `wide_phase` only."""
 
     def start_round(self, round: int) -> None:
         """Train on: another phase to the trainer, with the same optimizer."""
@@ -161,17 +171,18 @@ class WidePhase(Phase):
     def done(self) -> bool:
         return self.steps >= self.most or self.given_up or (self.learned and self.steps >= self.least)
 
-    def step(self) -> None:
-        settings = self.settings
+    def prepare_step(self) -> None:
         self.model.train()
         block_of(self.model).eval()  # the arg max in the forward pass, not a sample
+
+    def step(self) -> None:
+        settings = self.settings
+        self.prepare_step()
         batch = self.task.sample(settings.batch, self.length, self.generator)
-        loss, first = self.compute_loss(tokens_of(batch), labels_of(batch))
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        loss, mean_first_error = backward(self, tokens_of(batch), labels_of(batch))
         nn.utils.clip_grad_norm_(self.module.parameters(), settings.clip)
         self.optimizer.step()
-        self.steps, self.loss, self.mean_first_error = self.steps + 1, float(loss.detach()), float(first.float().mean())
+        self.steps, self.loss, self.mean_first_error = self.steps + 1, loss, mean_first_error
         self.length = int(min(settings.length, max(self.length, 1.2 * self.mean_first_error + 5)))
 
     def compute_loss(self, words: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,109 @@
+"""Data-parallel training: the gradient of the whole batch, and under torchrun the same certificate after a kill."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from detent.errors import InvalidConfig
+from detent.tasks import task as get_task
+from detent.train import distributed
+from detent.train.distributed import Group, backward, serve
+from detent.train.gradient import WidePhase, wide_phase
+from detent.train.phases import labels_of, tokens_of
+from detent.train.recipes import configure
+from tests.ops.ranks import run_ranks
+
+ROOT = Path(__file__).parents[2]
+
+
+def first_step() -> tuple[WidePhase, Tensor, Tensor]:
+    task = get_task("S3")
+    config = configure("S3", cell="nfsm", recipe="gradient", seed=1)
+    torch.manual_seed(1)
+    _, phase = wide_phase(config, task, 0)
+    phase.prepare_step()
+    batch = task.sample(16, 12, phase.generator)
+    return phase, tokens_of(batch), labels_of(batch)
+
+
+def gradients(phase: WidePhase) -> Tensor:
+    return torch.cat(
+        [parameter.grad.flatten() for parameter in phase.module.parameters() if parameter.grad is not None]
+    )
+
+
+def one_step(rank: int, world: int) -> Tensor:
+    group = Group(rank, world)
+    if rank > 0:
+        serve(group, configure("S3", cell="nfsm", recipe="gradient", seed=1), get_task("S3"))
+        return torch.zeros(0)
+    distributed._active = group
+    phase, words, labels = first_step()
+    distributed.begin_attempt(0)
+    loss, first = backward(phase, words, labels)
+    group.ask(distributed.STOP)
+    return torch.cat([gradients(phase), torch.tensor([loss, first])])
+
+
+# float32 sums of a few hundred terms, taken in another order
+TOLERANCE = {"atol": 1e-6, "rtol": 1e-4}
+
+
+def test_backward_on_two_ranks_is_that_of_the_whole_batch() -> None:
+    found, _ = run_ranks(2, one_step)
+    phase, words, labels = first_step()
+    numbers = torch.tensor(backward(phase, words, labels))
+    torch.testing.assert_close(found, torch.cat([gradients(phase), numbers]), **TOLERANCE)
+    half, _, _ = first_step()
+    backward(half, words[:8], labels[:8])
+    assert not torch.allclose(found[:-2], gradients(half), **TOLERANCE)
+
+
+def test_serve_refuses_other_recipes() -> None:
+    with pytest.raises(InvalidConfig, match="torchrun trains the recipe gradient of the NFSM; gru by cpu"):
+        serve(Group(1, 2), configure("S3", cell="gru", recipe="cpu", seed=1), get_task("S3"))
+
+
+def torchrun(folder: Path, *, kill: bool) -> dict[str, object]:
+    """Train S3 on two ranks; with `kill`, kill rank 1 after the first row of the history."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--max-restarts",
+               "2", "-m", "detent", "train", "S3", "--out", str(folder)]  # fmt: skip
+    process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"})
+    history = folder / "history.jsonl"
+    deadline = time.monotonic() + 300
+    while kill and process.poll() is None and time.monotonic() < deadline:
+        if history.exists() and history.read_text().count("\n") >= 1:
+            os.kill(_rank_one(process.pid), signal.SIGKILL)
+            break
+        time.sleep(0.05)
+    assert process.wait(timeout=600) == 0
+    names = ("certificate.json", "machine.json", "certificate-compressed.json")  # certificates name the weights' hash
+    return {name: json.loads((folder / name).read_text()) for name in names}
+
+
+def _rank_one(parent: int) -> int:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                status, variables = (entry / "stat").read_text(), (entry / "environ").read_bytes()
+            except OSError:
+                continue
+            if int(status.rpartition(")")[2].split()[1]) == parent and b"\0RANK=1\0" in b"\0" + variables:
+                return int(entry.name)
+    raise AssertionError(f"torchrun {parent} has no rank 1")
+
+
+@pytest.mark.slow
+def test_torchrun_with_a_killed_rank_ends_in_the_same_certificate(tmp_path: Path) -> None:
+    whole, killed = torchrun(tmp_path / "whole", kill=False), torchrun(tmp_path / "killed", kill=True)
+    assert killed == whole

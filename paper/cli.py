@@ -218,6 +218,10 @@ def run_campaign(
     ] = None,
     rows: Annotated[Path | None, typer.Option(metavar="FILE", help="Append the rows to this file.")] = None,
     runs: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder of the training runs.")] = Path("runs"),
+    cluster: Annotated[
+        str | None, typer.Option(metavar="local|ADDRESS", help="Run the jobs on a Ray cluster, side by side.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processors of a local cluster. Default: all.")] = None,
     as_json: RowsAsJson = False,
 ) -> None:
     """Run an experiment and append its rows to a file in `results`. Jobs whose row is there are skipped.
@@ -229,6 +233,7 @@ def run_campaign(
         python -m paper run
         python -m paper run training --tasks S3,S4 --seeds 42
         python -m paper run paper_recipe --set budget=1000
+        python -m paper run training --tasks S3 --cluster local
     """
     from paper.experiments.campaigns import CAMPAIGNS
     from paper.experiments.runner import run as run_jobs
@@ -246,7 +251,7 @@ def run_campaign(
     new: list[records.Row] = []
     skipped = 0
     try:
-        for job, computed in run_jobs(campaign, options):
+        for job, computed in run_jobs(campaign, options, cluster=cluster, workers=workers):
             new += computed
             skipped += not computed
             if computed and not as_json:

@@ -281,7 +281,7 @@ def run_files(
                         more = False
                         reading.clear()
         except ray.exceptions.RayTaskError as error:
-            raise error.cause from None
+            raise error.cause from None  # an error of detent in a task is one here
     write(filter.finish())
     return filter
 

@@ -2,9 +2,10 @@
 
 Rank 0 runs the recipe as if it were alone, and alone writes to the folder of the run. In every step of the wide phase
 of the recipe `gradient` it sends the weights and the words, every rank differentiates the loss of its share of the
-words, and rank 0 adds the gradients up in the order of the ranks. The other ranks hold nothing that a checkpoint would
-have to keep: when torchrun starts the group again after a rank was killed, rank 0 resumes from its checkpoint, and the run ends
-with the weights of one that was not interrupted. A run with another number of ranks ends with other weights.
+words, and rank 0 adds the gradients up in the order of the ranks. The other ranks hold nothing that a checkpoint
+would have to keep: when torchrun starts the group again after a rank was killed, rank 0 resumes from its checkpoint,
+and the run ends with the weights of one that was not interrupted. A run with another number of ranks ends with other
+weights.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +23,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from detent.errors import InvalidConfig
+from detent.errors import BackendUnavailable, InvalidConfig
 
 if TYPE_CHECKING:
     from detent.tasks import Task
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 STOP, ATTEMPT, STEP = range(3)
 """What rank 0 asks of the others: to end, to build the model of an attempt, to compute gradients of a step."""
+CONNECT, WAIT = timedelta(minutes=2), timedelta(days=7)
+"""How long ranks wait for each other at the start, and for a command: rank 0 may certify for hours."""
 
 
 @dataclass
@@ -64,14 +68,19 @@ def data_parallel() -> Iterator[Group | None]:
     if world_size() == 1:
         yield None
         return
-    dist.init_process_group("gloo")
+    dist.init_process_group("gloo", timeout=CONNECT)
+    dist.distributed_c10d._set_pg_timeout(WAIT, dist.group.WORLD)
     group = Group(dist.get_rank(), dist.get_world_size())
     _active = group
     try:
         yield group
         if group.rank == 0:
             group.ask(STOP)
-    except BaseException:
+    except BaseException as error:
+        if type(error) is RuntimeError and "gloo" in str(error):
+            raise BackendUnavailable(
+                "another rank of this run has ended; torchrun --max-restarts N starts all again, and the run resumes."
+            ) from None
         if group.rank == 0:
             with suppress(RuntimeError):  # the other ranks may be gone
                 group.ask(STOP)

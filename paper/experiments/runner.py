@@ -3,11 +3,12 @@
 A `Campaign` is a name, a file of rows and a function that lists its jobs. A `Job` is a key and a function that computes
 its rows. The runner skips a job if a row with its key is already in the file, and appends the rows of the others, each
 job's as soon as it is done, with machine, date, versions and command. An interrupted campaign resumes when the command
-is repeated.
+is repeated. On a Ray cluster (`--cluster`) the jobs run as tasks, and this process alone appends their rows.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 from detent import records
 from detent.errors import InvalidConfig, unknown
 from detent.records import Row
+from detent.runtime.cluster import RETRIES, connected
 
 SEEDS = (42, 43, 44, 45, 46)
 Setting = bool | int | float | str
@@ -98,20 +100,56 @@ class Campaign:
             raise InvalidConfig(f"{name} takes a value such as {self.settings[name]}; got {value!r}.") from None
 
 
-def run(campaign: Campaign, options: Options) -> Iterator[tuple[Job, list[Row]]]:
-    """Compute what is missing; yields every job with its new rows, none where they were there already."""
-    import torch
+def run(
+    campaign: Campaign, options: Options, *, cluster: str | None = None, workers: int | None = None
+) -> Iterator[tuple[Job, list[Row]]]:  # fmt: skip
+    """Compute what is missing; yields every job with its new rows, none where they were there already.
 
-    torch.set_num_threads(1)  # arrays are small: two runs side by side are faster than one on two cores
+    On a cluster (`local` or the address of one) the jobs that are missing run side by side; they are yielded as they
+    finish, and a job whose worker dies runs again.
+    """
     stored = list(records.read(options.rows)) if options.rows.exists() else []
+    missing: list[Job] = []
     for job in campaign.jobs(options):
         if job.is_done(stored):
             yield job, []
-            continue
-        computed = job.compute()
-        rows = [computed] if isinstance(computed, dict) else computed
-        rows[0] = {**rows[0], **records.stamp()}
-        for row in rows:
-            records.append(options.rows, row)
-        stored += rows
-        yield job, rows
+        elif cluster is not None:
+            missing.append(job)
+        else:
+            rows = _computed(job, Path.cwd())
+            stored += rows
+            yield job, _appended(options.rows, rows)
+    if cluster is not None and missing:
+        for job, rows in _on_cluster(missing, cluster, workers):
+            yield job, _appended(options.rows, rows)
+
+
+def _on_cluster(jobs: list[Job], address: str, workers: int | None) -> Iterator[tuple[Job, list[Row]]]:
+    with connected(address, workers) as ray:
+        task = ray.remote(num_cpus=1, max_retries=RETRIES)(_computed)
+        running = {task.remote(job, Path.cwd()): job for job in jobs}
+        while running:
+            (ready,), _ = ray.wait(list(running), num_returns=1)
+            try:
+                rows = ray.get(ready)
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from None
+            # the command is this one, not that of the worker
+            yield running.pop(ready), [{**rows[0], "command": records.stamp()["command"]}, *rows[1:]]
+
+
+def _computed(job: Job, folder: Path) -> list[Row]:
+    """The rows of a job, the first with machine, date, versions and command; `folder` is what paths are relative to."""
+    import torch
+
+    os.chdir(folder)
+    torch.set_num_threads(1)  # arrays are small: two runs side by side are faster than one on two cores
+    computed = job.compute()
+    rows = [computed] if isinstance(computed, dict) else computed
+    return [{**rows[0], **records.stamp()}, *rows[1:]]
+
+
+def _appended(path: Path, rows: list[Row]) -> list[Row]:
+    for row in rows:
+        records.append(path, row)
+    return rows

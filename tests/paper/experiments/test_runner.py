@@ -101,3 +101,20 @@ def test_run_command_lists_the_campaigns_and_refuses_others(capsys: pytest.Captu
     assert "unknown experiment 'trainin'. Did you mean 'training' or 'learning'?" in capsys.readouterr().err
     assert command(["run", "training", "--seeds", "a"]) == 2
     assert "seeds are numbers separated by commas, such as 42,43; got 'a'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_run_on_a_cluster_appends_every_row_once_and_resumes(tmp_path: Path) -> None:
+    """Two processors of this machine; the job that is there already does not run again."""
+    alone, together = tmp_path / "alone.jsonl", tmp_path / "together.jsonl"
+    list(run(CAMPAIGN, CAMPAIGN.options(rows=alone)))
+    list(run(CAMPAIGN, CAMPAIGN.options(rows=together, seeds=[2])))
+    found = list(run(CAMPAIGN, CAMPAIGN.options(rows=together), cluster="local", workers=2))
+    assert sorted(len(new) for _, new in found) == [0, 2, 2]
+
+    def squares_of(path: Path) -> list[tuple[int, int]]:
+        return sorted((row["seed"], row["square"]) for row in records.read(path) if "seed" in row)
+
+    assert squares_of(together) == squares_of(alone) == [(1, 1), (2, 4), (3, 9)]
+    assert {row["command"] for row in records.read(together) if "seed" in row} == {records.stamp()["command"]}
+    assert [len(new) for _, new in run(CAMPAIGN, CAMPAIGN.options(rows=together), cluster="local")] == [0, 0, 0]

@@ -24,7 +24,7 @@ from detent.nn import NFSM
 from detent.ops.sequence_parallel import exchanged_bytes, traffic
 
 LENGTH, QUICK_LENGTH = 1 << 20, 1 << 16
-WIDTH, HEADS, SEED, ROUNDS = 64, (12,) * 4, 7, 3
+WIDTH, HEADS, SEED, ROUNDS = 32, (12,) * 4, 7, 3
 BLOCK = 1 << 14
 """Rows whose inputs and outputs are drawn and hashed at a time; a stretch is a whole number of blocks."""
 

@@ -16,10 +16,11 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -205,10 +206,11 @@ def connected(address: str, workers: int | None = None) -> Iterator[Any]:
     already = ray.is_initialized()
     if not already:
         try:
-            if address == "local":
-                ray.init(num_cpus=workers or os.cpu_count(), include_dashboard=False, **options)
-            else:
-                ray.init(address=address, **options)
+            with redirect_stderr(StringIO()):  # notes of Ray about itself
+                if address == "local":
+                    ray.init(num_cpus=workers or os.cpu_count(), include_dashboard=False, **options)
+                else:
+                    ray.init(address=address, **options)
         except (ConnectionError, ValueError) as error:
             raise InvalidConfig(
                 f"there is no Ray cluster at {address!r} ({error}); pass the address of a running one, or local."

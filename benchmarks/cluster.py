@@ -42,7 +42,7 @@ def run(quick: bool) -> Report:
             report.notes.append(f"{size} bytes of text do not fit on this disk; nothing was measured.")
             return report
         files = write_text(place, size)
-        measure(report, machine, files, size)
+        measure(report, machine, files, sum(path.stat().st_size for path in files))
         kill(report, machine, place, rounds, QUICK_SIZE // 10 if quick else KILL_SIZE)
     return report
 
@@ -58,16 +58,18 @@ def write_text(folder: Path, size: int, files: int = 2, seed: int = 7) -> list[P
     blocks = []
     for _ in range(16):
         lines: list[str] = []
-        while sum(map(len, lines)) < MIB:
+        left = MIB
+        while left > 0:
             lines.append(" ".join(drawn.choices(EVENTS, k=drawn.randint(10, 20))) + "\n")
+            left -= len(lines[-1])
         blocks.append("".join(lines).encode())
     paths = [folder / f"{number}.txt" for number in range(files)]
     for path in paths:
         left = size // files
         with path.open("wb") as file:
             while left > 0:
-                block = drawn.choice(blocks)[:left]
-                file.write(block)
+                block = drawn.choice(blocks)
+                file.write(block[: block.rfind(b"\n", 0, left) + 1])  # a line that was cut would join the next file
                 left -= len(block)
     return paths
 
@@ -105,7 +107,7 @@ def measure(report: Report, machine: Path, files: list[Path], size: int) -> None
         if len(digests) > 1:
             raise Unequal(f"{name}: the output differs from that of detent run.")
     report.checks.append(f"{size} bytes: the outputs of all ways, by SHA-256")
-    report.record(f"S3, {size / 1e9:g} GB", spent, dict.fromkeys(ways, size), unit="bytes")
+    report.record(f"S3, {size / 1e9:.3g} GB", spent, dict.fromkeys(ways, size), unit="bytes")
     one, two = spent["cluster, 1 worker"][0], spent["cluster, 2 workers"][0]
     report.notes.append(f"two workers are {one / two:.2f} times as fast as one; one worker takes "
                         f"{one / spent['detent run'][0]:.2f} times as long as detent run")  # fmt: skip

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -116,9 +117,30 @@ def _summary(content: dict[str, Any]) -> Iterator[str]:
     for kind in ("labels", "answers"):
         if content["margins"][kind] is not None:
             yield f"smallest margins of the {kind}: {_smallest(symbols, content['margins'][kind])}"
+    yield from region_sentences(content)
     machine = Semiautomaton(symbols=tuple(symbols), tables=target["tables"], states=tuple(target["states"]))
     yield f"the target is {definite(machine).explain()}"
     yield f"the target is {group(machine).explain()}"
+
+
+REGION = re.compile(r"inputs of symbol (.+) differ from its prototype by at most (\S+) (in [\w ]+)")
+"""A sentence of `assumes` that says which inputs stand for a symbol."""
+
+
+def region_sentences(content: Mapping[str, Any]) -> list[str]:
+    """Where symbols are regions of inputs, what is proved over them: a sentence for every proved format."""
+    sentences = []
+    for format in content["proved"]:
+        found = [REGION.fullmatch(text) for text in content["rounding"][format]["assumes"]]
+        regions = [match.groups() for match in found if match is not None]
+        if regions:
+            radii = sorted({radius for _, radius, _ in regions}, key=float)
+            by_symbol = f" to {radii[-1]}, by symbol," if len(radii) > 1 else ""
+            sentences.append(
+                "correct on every sequence of any length whose inputs differ from the prototypes by at most "
+                f"{radii[0]}{by_symbol} {regions[0][2]}; proved in {format}"
+            )
+    return sentences
 
 
 def _smallest(symbols: Sequence[str], margins: Sequence[float | None], most: int = 8) -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from detent.certify.certificate import region_sentences
 from detent.certify.certify import Verdict
 
 
@@ -64,6 +65,7 @@ def sentences(content: dict[str, Any]) -> list[str]:
             f"runner-up by {smallest.margin:.4g}."
         )
     lines += [_rounding(content, name) for name in content["proved"]]
+    lines += [f"{sentence[0].upper()}{sentence[1:]}." for sentence in region_sentences(content)]
     if unproved := [name for name in content["rounding"] if name not in content["proved"]]:
         lines.append(
             f"For {enumeration(unproved)} the bound on the rounding error exceeds half of some margin: nothing is "

@@ -23,6 +23,7 @@ from detent.train.free_text import extract_free_text
 from detent.train.gradient import compress
 from detent.train.trainer import Trainer
 from paper.experiments import geometry, story_stream
+from paper.experiments.regions import REGIONS
 from paper.experiments.runner import SEEDS, Campaign, Job, Options
 
 Heads = tuple[int, ...] | None
@@ -370,4 +371,5 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
         name="geometry", file="geometry.jsonl", jobs=geometry_jobs, cells=("nfsm", "mamba", "aussm", "pdssm"),
         seeds=(geometry.SEED,), summary="Follow the state of trained models on Z5 under a constant word.",
     ),
+    REGIONS,
 )}  # fmt: skip

@@ -7,6 +7,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+import torch
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SHOWS = {
@@ -15,7 +16,12 @@ SHOWS = {
     "machine_elsewhere": r"cc: .*as in Python|cc is not installed",
     "stream_a_log": r"event \d,?\d*: '\w+' after '\w+': alarm.*20,000 events read, [1-9][0-9]* of them in state alarm",
     "t_maze": r"after 100,000 steps: .* all correct",
+    "certified_language_model": r"certified: .* every word of the grammar.*float64, float32.*the certificate checks: True",
+    "noisy_sensor": r"certified: .*proved: .*at most 0\.\d+ .*20,000 steps.*no certified region.*machine: 100\.00%",
+    "digits_sum": r"certified: .*read right: 9[4-9]\..*proved: .*clean|certified: .*read right: 9[4-9].*NFSM 100\.0%",
 }
+ARGUMENTS = {"noisy_sensor": ["--steps", "20000"], "digits_sum": ["--length", "2000"]}
+SLOW = {"digits_sum"}
 
 
 def test_every_example_is_listed() -> None:
@@ -23,9 +29,24 @@ def test_every_example_is_listed() -> None:
     assert sorted(listed) == sorted(SHOWS) == sorted(path.stem for path in EXAMPLES.glob("*.py"))
 
 
-@pytest.mark.parametrize("name", sorted(SHOWS))
-def test_example_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in sorted(SHOWS)]
+)
+def test_example_runs(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", [f"{name}.py", *ARGUMENTS.get(name, [])])
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
     out, err = capsys.readouterr()
     assert err == ""
     assert re.search(SHOWS[name], out, re.DOTALL), out
+
+
+def test_digits_sum_learns_from_the_last_label() -> None:
+    """A short training: sequences of one image, whose label is the digit."""
+    pytest.importorskip("sklearn")
+    example = runpy.run_path(str(EXAMPLES / "digits_sum.py"))
+    x, y, test_x, test_y = example["images"]()
+    torch.manual_seed(0)
+    model = example["Adder"]()
+    example["train"](model, x, y, 150)
+    assert example["accuracy_at"](model, test_x, test_y, 1, 200) > 0.8
+    assert example["sum_machine"]().tables[7, 5] == 2

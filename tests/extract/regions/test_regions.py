@@ -15,6 +15,7 @@ from detent.certify.check import check
 from detent.errors import InvalidInput, UnknownName
 from detent.extract import Extracted, rounding_errors
 from detent.extract.regions import Cells, attack, broken_radii, largest_radii, prototypes, prove
+from detent.report.sentences import sentences
 from tests.extract.graph.architectures import CausalConv, Vectors, build
 
 CENTERS = torch.tensor([[1.0, 0.0], [-1.0, 0.5], [0.0, -1.0]])
@@ -148,6 +149,9 @@ def test_prove_and_certificate(encoded: tuple[nn.Module, Extracted], tmp_path: A
     certificate.write(tmp_path / "c.json")
     assert check(tmp_path / "c.json")
     assert any("differ from its prototype" in line for line in certificate.content["rounding"]["float32"]["assumes"])
+    sentence = "orrect on every sequence of any length whose inputs differ from the prototypes by at most 0."
+    assert f"c{sentence}" in certificate.summary()
+    assert any(line.startswith(f"C{sentence}") for line in sentences(certificate.content))
     wider, broken = prove(machine, {symbol: 1.2 * radius for symbol, radius in broken_radii(machine).items()})
     assert not broken
     assert "not proved for" in broken.explain()

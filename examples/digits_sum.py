@@ -146,13 +146,13 @@ def learned(x: Tensor, y: Tensor, steps: int, seeds: tuple[int, ...] = (1, 2, 3)
 
 
 def compressed(model: Adder, machine: Any, x: Tensor, steps: int = 600) -> Adder:
-    """A network with one head, taught the machine that was learned and how the network reads images; no label is used."""
+    """A network with one head, taught the machine that was learned and how it reads images; no label is used."""
     named = machine.named
     with torch.no_grad():
         read = model(x[:, None]).argmax(-1)[:, 0]
     torch.manual_seed(0)
     small = Adder(heads=(named.n_states,), initial_state=(named.start,))
-    tables = torch.from_numpy(np.ascontiguousarray(named.tables)).long()
+    tables = torch.tensor(named.tables.tolist())
     labels = torch.tensor([DIGITS.index(name) for name in named.states])
     optimizer, generator = torch.optim.AdamW(small.parameters(), 3e-3), torch.Generator().manual_seed(0)
     for _ in range(steps):

@@ -96,7 +96,7 @@ def distill(name: str, steps: int, seed: int) -> tuple[CloudReader, Tensor, floa
     factoring, points = factor(machine), centers(machine.n_symbols)
     start = [int(chi[machine.start]) for chi in factoring.partitions]
     model = CloudReader(INPUTS, factoring.sizes, machine.n_states, initial_state=start)
-    tables = [torch.from_numpy(table).long() for table in factoring.tables]
+    tables = [torch.tensor(table.tolist()) for table in factoring.tables]
     indices = torch.from_numpy(np.stack(factoring.partitions, 1)).long()
     optimizer = torch.optim.AdamW(model.parameters(), 4e-3)
     started = time.process_time()

@@ -36,19 +36,25 @@ class Watched:
     """L: the smallest lead of the entries that the heads used, and of the label."""
     indices: Ints
     """L r: where the heads are."""
+    known: Bools
+    """L: whether the heads were, before the step, where words of certified inputs lead."""
     state: Any
     """To continue: `machine.watch(more, state=...)`."""
     names: tuple[str, ...]
 
     @property
     def certified(self) -> Bools:
-        """L: whether the step is covered by the certificate."""
-        return self.symbols >= 0
+        """L: whether the step is covered by the certificate: its input, and the configuration it is read in.
+
+        An input outside all regions may lead to a configuration that no word of certified inputs reaches; steps are
+        covered again when the heads are back in one that is.
+        """
+        return (self.symbols >= 0) & self.known
 
     @property
     def warnings(self) -> list[str]:
         """A sentence for every input outside all certified regions, at most ten of them and a count."""
-        outside = np.flatnonzero(~self.certified)
+        outside = np.flatnonzero(self.symbols < 0)
         some = [
             f"step {step}: the input lies in no certified region; the nearest prototype is "
             f"{self.names[self.nearest[step]]!r}, {self.distances[step]:.4g} away; margin {self.margins[step]:.4g}"
@@ -81,7 +87,7 @@ def watch(machine: Extracted, x: Tensor, state: Any = None) -> Watched:
         part = _watched(machine, network, x[begin : begin + CHUNK], state)
         state = part.state
         parts.append(part)
-    fields = ("labels", "symbols", "nearest", "distances", "margins", "indices")
+    fields = ("labels", "symbols", "nearest", "distances", "margins", "indices", "known")
     return Watched(
         **{name: np.concatenate([getattr(part, name) for part in parts]) for name in fields}, state=state,
         names=machine.symbols,
@@ -97,6 +103,7 @@ def _watched(machine: Extracted, network: TracedNetwork, x: Tensor, state: Any) 
         for head, scores in enumerate(block.logits(argument)):
             column = scores.gather(-1, before[:, head, None, None].expand(-1, scores.shape[1], 1))[..., 0]
             margins = torch.minimum(margins, _smallest_gap(column))
+    earlier = torch.cat([before for before, _ in states], 1).numpy()
     apart = x.double().numpy()[:, None] - region.centers
     far = np.abs(apart).max(-1) if region.norm == "linf" else np.sqrt((apart**2).sum(-1))
     nearest = far.argmin(1)
@@ -105,8 +112,21 @@ def _watched(machine: Extracted, network: TracedNetwork, x: Tensor, state: Any) 
     return Watched(
         labels=logits.argmax(-1).numpy(), symbols=symbols, nearest=nearest,
         distances=far[np.arange(len(far)), nearest], margins=margins.double().numpy(),
-        indices=torch.cat([after for _, after in states], 1).numpy(), state=state, names=machine.symbols,
+        indices=torch.cat([after for _, after in states], 1).numpy(), state=state,
+        known=_reached(machine, network, earlier), names=machine.symbols,
     )  # fmt: skip
+
+
+def _reached(machine: Extracted, network: TracedNetwork, indices: Ints) -> Bools:
+    """L: whether these indices (L r) belong to a configuration of the machine."""
+    sizes, kept, begin = [d for block in network.blocks for d in block.heads], [], 0
+    for block, dropped in zip(network.blocks, network.dropped, strict=True):
+        kept += [begin + head for head in range(len(block.heads)) if head not in dropped]
+        begin += len(block.heads)
+    weights = np.cumprod([1, *(sizes[head] for head in kept[:-1])], dtype=object)
+    reached = {int(code) for code in machine.configurations[:, : len(kept)].astype(object) @ weights}
+    codes, number = np.unique(indices[:, kept], axis=0, return_inverse=True)
+    return np.array([int(code) in reached for code in codes.astype(object) @ weights], bool)[number.reshape(-1)]
 
 
 def _smallest_gap(logits: Tensor) -> Tensor:

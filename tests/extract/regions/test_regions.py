@@ -180,7 +180,12 @@ def test_watch_warns_outside_the_regions(encoded: tuple[nn.Module, Extracted]) -
     x = CENTERS[words].clone()
     x[17] = torch.tensor([5.0, 5.0])
     watched = proved.watch(x)
-    assert np.array_equal(np.flatnonzero(~watched.certified), [17])
+    assert np.array_equal(np.flatnonzero(watched.symbols < 0), [17])
+    assert watched.certified[:17].all()
+    reached = {tuple(row) for row in proved.reached.tolist()}
+    before = [tuple(proved.start), *map(tuple, watched.indices[:-1].tolist())]
+    assert np.array_equal(watched.known, [row in reached for row in before])
+    assert np.array_equal(watched.certified, watched.known & (np.arange(300) != 17))
     assert np.array_equal(np.delete(watched.symbols, 17), np.delete(words.numpy(), 17))
     assert watched.warnings[0].startswith(
         "step 17: the input lies in no certified region; the nearest prototype is 'a'"

@@ -21,7 +21,7 @@ SHOWS = {
     "digits_sum": r"certified: .*compressed: certified: .*read right: 9[4-9].*proved: .*NFSM (9[89]|100)",
 }
 ARGUMENTS = {"noisy_sensor": ["--steps", "20000"], "digits_sum": ["--length", "2000"]}
-SLOW = {"digits_sum"}
+SLOW = {"digits_sum", "certified_language_model"}
 
 
 def test_every_example_is_listed() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 import detent
 from detent.extract.regions import broken_radii, largest_radii
 from paper.experiments.regions import REGIONS, centers, changed_tables, cloud_row, distill
 
 
+@pytest.mark.slow
 def test_cloud_row_has_radii_in_order_and_no_changes() -> None:
     row = cloud_row("S3", "distilled", 42, steps=200, tries=2000)
     assert row["certified"]

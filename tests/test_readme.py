@@ -40,7 +40,10 @@ def test_every_command_runs(
     from detent.automata import symmetric, write_machine
     from detent.cli._app import run
 
-    write_machine(symmetric(3), tmp_path / "your-machine.dot")
+    for name in ("your-machine.dot", "old.dot", "new.dot"):
+        write_machine(symmetric(3), tmp_path / name)
+    (tmp_path / "log.jsonl").write_text('{"inputs": ["push", "push", "push"], "outputs": ["on", "off", "on"]}\n')
+    (tmp_path / "words.txt").write_text("push push\n")
     monkeypatch.chdir(tmp_path)
     for command in COMMANDS:
         words = shlex.split(command.replace("RUN", "runs/S3-42-gradient"))

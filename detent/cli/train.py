@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,7 +37,10 @@ def train(
             autocompletion=_completion.recipes,
         ),
     ] = None,
-    supervise: Annotated[str, typer.Option(help="Labels: the states of the target, or its outputs.")] = "states",
+    supervise: Annotated[
+        str | None,
+        typer.Option(help="Labels: states or outputs. Default: the outputs of a Mealy machine, else states."),
+    ] = None,
     heads: Annotated[
         str | None, typer.Option(metavar="D,D,...", help="Indices of each head. Default: chosen by the library.")
     ] = None,
@@ -69,7 +73,7 @@ def train(
     from detent.train.run_dir import RunDir
 
     config = configure(name, cell=cell, recipe=recipe, seed=seed, supervise=supervise, heads=_sizes(heads))
-    folder = out or Path("runs") / _folder_name(config)
+    folder = out or _folder(config)
     finished = RunDir(folder).finished
     try:
         with data_parallel() as group, TrainingStatus(config.max_steps) as status:
@@ -107,6 +111,16 @@ def serve_gradients(group: Group, config: TrainConfig) -> None:
     serve(group, config.adapt_to_task(task), task)
 
 
+def _folder(config: TrainConfig) -> Path:
+    """The folder of a run; files that share a name have different ones."""
+    from detent.train.run_dir import RunDir
+
+    folder = Path("runs") / _folder_name(config)
+    if RunDir(folder).exists and RunDir(folder).config().get("task") != config.task:
+        return folder.with_name(f"{folder.name}-{sha256(config.task.encode()).hexdigest()[:8]}")
+    return folder
+
+
 def _folder_name(config: TrainConfig) -> str:
     cell = "" if config.cell == "nfsm" else f"-{config.cell}"
     labels = "" if config.supervise == "states" else f"-{config.supervise}"
@@ -136,4 +150,5 @@ def _sentences(run: Run) -> list[str]:
         f"{run.task.name}: heads {sizes}, {run.steps} steps{restarts}, {run.seconds:.1f} s",
         *(f"  {stage}: heads {' '.join(map(str, row['heads']))}" for stage, row in run.stages.items()),
         run.certificate().summary() if run.certified else run.verdict.explain(),
+        *([] if run.certified else [run.failure_frequency()]),
     ]

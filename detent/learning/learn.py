@@ -104,17 +104,17 @@ def _parts(traces: Iterable[Trace], log: TraceTree) -> Iterator[tuple[Ints, ...]
     symbols, outputs, lengths, initial, lines = arrays
     known, seen = log.symbols, log.outputs
     for trace in traces:
-        for name in trace.inputs:
-            number = known.get(name)
-            symbols.append(known.setdefault(name, len(known)) if number is None else number)
-        missing = 0
-        for output in trace.outputs:
-            if output is None:
-                outputs.append(MISSING)
-                missing += 1
-            else:
-                number = seen.get(output)
-                outputs.append(seen.setdefault(output, len(seen)) if number is None else number)
+        try:
+            encoded = [known[name] for name in trace.inputs]
+        except KeyError:
+            encoded = [known.setdefault(name, len(known)) for name in trace.inputs]
+        symbols.extend(encoded)
+        try:
+            encoded = [seen[output] for output in trace.outputs]  # type: ignore[index]
+        except KeyError:
+            encoded = [MISSING if name is None else seen.setdefault(name, len(seen)) for name in trace.outputs]
+        outputs.extend(encoded)
+        missing = encoded.count(MISSING)
         first = MISSING if trace.initial is None else seen.setdefault(trace.initial, len(seen))
         initial.append(first)
         log.everywhere |= len(trace.inputs) - missing > 1 or (

@@ -53,6 +53,31 @@ class TreeArrays:
         return word[::-1]
 
     @cached_property
+    def levels(self) -> list[Ints]:
+        """The nodes by depth, without the root; those with the same parent are neighbors, in the order of symbols."""
+        order = np.lexsort((self.symbol[1:], self.parent[1:])) + 1
+        ends = np.searchsorted(self.parent[order], np.arange(len(self.parent) + 1))
+        first, count = ends[:-1], np.diff(ends)
+        level, levels = np.array([0]), []
+        while True:
+            sizes = count[level]
+            total = int(sizes.sum())
+            if not total:
+                return levels
+            # the places first, first + 1, ... of every node of the level, one after another
+            begin = np.repeat(first[level] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+            level = order[begin + np.arange(total)]
+            levels.append(level)
+
+    @cached_property
+    def ranks(self) -> Ints:
+        """n: the place of every node when prefixes are sorted by length, then by their symbols."""
+        order = np.concatenate([[0], *self.levels]).astype(np.int64)
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order))
+        return ranks
+
+    @cached_property
     def contradictions(self) -> Ints:
         """Nodes with more than one output, those of the earliest lines first."""
         nodes, times = np.unique(self.node, return_counts=True)

@@ -27,13 +27,12 @@ def refine(tree: TreeArrays, merged: MergedStates, *, symbols: int, outputs: int
     """The machine with transitions redirected until the outputs of no round disagree less; see above."""
     if noise <= 0 or len(tree.parent) * merged.n_states > MAX_CELLS:
         return merged
-    levels, mealy = _levels(tree), merged.readout.ndim == 2
+    levels, mealy = tree.levels, merged.readout.ndim == 2
     for _ in range(ROUNDS):
         state_of = _run(tree, merged.tables, levels)
         value = _values(tree, merged, levels, outputs, noise)
         group = tree.symbol[1:].astype(np.int64) * merged.n_states + state_of[tree.parent[1:]]
-        total = np.zeros((symbols * merged.n_states, merged.n_states))
-        np.add.at(total, group, value[1:])
+        total = _sum_rows(group, value[1:], symbols * merged.n_states)
         now = merged.tables.reshape(-1)
         gain = total.max(axis=1) - total[np.arange(len(now)), np.maximum(now, 0)]
         changed = np.flatnonzero((now != MISSING) & (gain > 1e-9))
@@ -58,14 +57,14 @@ def _numbered(states: Ints) -> tuple[Ints]:
     return (np.unique(states, return_inverse=True)[1].astype(np.int32),)
 
 
-def _levels(tree: TreeArrays) -> list[Ints]:
-    """The nodes by depth, without the root."""
-    depth = np.zeros(len(tree.parent), np.int64)
-    for node, parent in enumerate(tree.parent.tolist()[1:], start=1):
-        depth[node] = depth[parent] + 1
-    order = np.argsort(depth, kind="stable")
-    ends = np.searchsorted(depth[order], np.arange(1, depth.max() + 2))
-    return [order[begin:end] for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
+def _sum_rows(group: Ints, rows: Floats, groups: int) -> Floats:
+    """groups n: the sum of the rows of every group."""
+    total = np.zeros((groups, rows.shape[1]))
+    order = np.argsort(group, kind="stable")
+    found, begins = np.unique(group[order], return_index=True)
+    if len(found):
+        total[found] = np.add.reduceat(rows[order], begins, axis=0)
+    return total
 
 
 def _run(tree: TreeArrays, tables: Ints, levels: list[Ints]) -> Ints:
@@ -89,9 +88,11 @@ def _values(tree: TreeArrays, merged: MergedStates, levels: list[Ints], outputs:
         inner = tree.node > 0
         node, output, count = tree.node[inner], tree.output[inner], tree.count[inner]
         agrees = merged.readout[tree.symbol[node]] == output[:, None]
-        np.add.at(of_edge, node, count[:, None] * np.where(agrees, right, wrong))
+        of_edge = _sum_rows(node, count[:, None] * np.where(agrees, right, wrong), len(of_edge))
     for level in reversed(levels):
         after = merged.tables[tree.symbol[level]]  # of every state
         below = np.take_along_axis(value[level], np.maximum(after, 0), axis=1)
-        np.add.at(value, tree.parent[level], of_edge[level] + np.where(after == MISSING, wrong, below))
+        total = of_edge[level] + np.where(after == MISSING, wrong, below)
+        begins = np.flatnonzero(np.diff(tree.parent[level], prepend=MISSING))  # children of a node are neighbors
+        value[tree.parent[level][begins]] += np.add.reduceat(total, begins, axis=0)
     return value

@@ -97,7 +97,7 @@ def merge_states(
     if noise == 0 and len(arrays.contradictions):
         raise InvalidConfig("the tree has contradictory outputs; give the share of wrong ones as noise=.")
     number = ORDERS.index(order or ("evidence" if kind == "dfa" else "visits"))
-    rank = shortlex_ranks(arrays)
+    rank = arrays.ranks
     prior, right, wrong = _weights(arrays, symbols, outputs, mealy, noise)
     threshold = 0
     build: type[_NativeMerger | PythonMerger] = _NativeMerger if native.available() else PythonMerger
@@ -116,42 +116,29 @@ def merge_states(
     return machine_of(arrays, merger.state_of(), symbols, outputs, mealy) if status == 1 else None
 
 
-def shortlex_ranks(tree: TreeArrays) -> Ints:
-    """n: the place of every node when prefixes are sorted by length, then by their symbols."""
-    n = len(tree.parent)
-    depth, rank = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    parent = tree.parent.tolist()
-    for node in range(1, n):
-        depth[node] = depth[parent[node]] + 1
-    order = np.argsort(depth, kind="stable")
-    ends = np.searchsorted(depth[order], np.arange(depth.max() + 2))
-    for begin, end in zip(ends[1:-1].tolist(), ends[2:].tolist(), strict=True):
-        level = order[begin:end]
-        level = level[np.lexsort((tree.symbol[level], rank[tree.parent[level]]))]
-        rank[level] = np.arange(begin, end)
-    return rank
-
-
 def machine_of(tree: TreeArrays, state_of: Ints, symbols: int, outputs: int, mealy: bool) -> MergedStates:
     """The machine of a partition of the tree's nodes; where outputs differ, the most frequent one counts."""
     n = int(state_of.max()) + 1
-    tables, visits = np.full((symbols, n), MISSING), np.zeros((symbols, n), np.int64)
-    before, after, symbol = state_of[tree.parent[1:]], state_of[1:], tree.symbol[1:]
+    tables = np.full((symbols, n), MISSING)
+    before, after, symbol = state_of[tree.parent[1:]], state_of[1:], tree.symbol[1:].astype(np.int64)
     tables[symbol, before] = after
-    np.add.at(visits, (symbol, before), tree.visits[1:])
+    visits = _sums(symbol * n + before, tree.visits[1:], symbols * n).reshape(symbols, n)
     places = symbols * n if mealy else n
-    seen = np.zeros(places * outputs, np.int64)
     if mealy:
         inner = tree.node > 0
         node, output, count = tree.node[inner], tree.output[inner], tree.count[inner]
         place = tree.symbol[node].astype(np.int64) * n + state_of[tree.parent[node]]
     else:
         output, count, place = tree.output, tree.count, state_of[tree.node].astype(np.int64)
-    np.add.at(seen, place * outputs + output, count)
-    table: Ints = seen.reshape(places, outputs)
+    table = _sums(place * outputs + output, count, places * outputs).reshape(places, outputs)
     readout = np.where(table.any(axis=1), table.argmax(axis=1), MISSING)
     wrong = int(table.sum() - table.max(axis=1, initial=0).sum())
     return MergedStates(tables, readout.reshape(symbols, n) if mealy else readout, visits, wrong)
+
+
+def _sums(place: Ints, count: Ints, size: int) -> Ints:
+    """Sums of the counts at every place; exact below 2^53."""
+    return np.bincount(place, count, size).astype(np.int64)
 
 
 def _weights(tree: TreeArrays, symbols: int, outputs: int, mealy: bool, noise: float) -> tuple[Ints, int, int]:

@@ -39,7 +39,8 @@ def train(
     - `save_every`: seconds between two checkpoints in that folder.
     - `until`, `max_seconds`: pause at this step of a phase, or after so much time, with a checkpoint in the folder.
     - `heads`: indices of each head, chosen by the library when not given.
-    - `settings`: `cell`, `recipe`, `seed` and other fields of `TrainConfig`.
+    - `settings`: `cell`, `recipe`, `seed` and other fields of `TrainConfig`. A Mealy machine is learned from its
+      outputs unless `supervise="states"`.
     """
     if isinstance(heads, int):
         raise InvalidConfig(f"heads is one size per head: pass heads=({heads},) for one head of {heads} indices.")
@@ -77,4 +78,4 @@ def _configure(
         name, task = "machine", get_task(what)
     else:
         name, task = os.fspath(what), get_task(os.fspath(what))
-    return configure(name, task=task, **settings), task
+    return configure(name, task=task, **{"supervise": None, **settings}), task

@@ -38,10 +38,12 @@ def fit(config: TrainConfig, task: Task, trainer: Trainer) -> Run:
     checkpointer, procedure = trainer.checkpointer, procedure_for(config)
     while True:
         attempt, last = config.with_attempt_seed(checkpointer.attempt), checkpointer.attempt >= config.restarts
+        # words that earlier attempts got wrong begin some of the words of this one
+        wrong = [row["word"] for row in trainer.history if row.get("phase") == "counterexample"]
         try:
             with one_thread(), torch.random.fork_rng(devices=[]):
                 torch.manual_seed(attempt.seed)
-                model = procedure(attempt, task, trainer)
+                model = procedure(attempt, task.with_words(wrong), trainer)
             result = None
             if config.cell == "nfsm" and not trainer.paused:
                 result = extract_and_certify(model, task)
@@ -53,6 +55,8 @@ def fit(config: TrainConfig, task: Task, trainer: Trainer) -> Run:
         right = result is None or (bool(result[1]) and margins_exceed_rounding(model, result[0]))
         if right or last:
             break
+        if result is not None and result[1].failure is not None:
+            trainer.note({"phase": "counterexample", "step": 0, "word": list(result[1].failure.word)})
         checkpointer.next_attempt()
     run = Run(
         config=config, task=task, model=model.eval(), steps=trainer.steps, restarts=checkpointer.attempt,

@@ -406,7 +406,7 @@ def _not_learned(phase: WidePhase, settings: GradientConfig) -> str:
         f"{task.name} was not learned in {phase.total_steps + phase.steps} steps: {share:.1%} of fresh words of "
         f"{settings.check_length} symbols are right, and words are right up to symbol {phase.mean_first_error:.1f} on "
         f"average; {shortest_wrong_word(phase.model, task, generator)}. Try more heads or larger ones (--heads), more "
-        "steps, another seed, or --recipe induce."
+        "steps, another seed, --recipe induce" + (", or --supervise states." if task.label_kind == "outputs" else ".")
     )
 
 

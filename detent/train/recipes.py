@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from detent.automata import Mealy
 from detent.errors import InvalidConfig, unknown
 from detent.tasks import Task
 from detent.tasks import task as get_task
@@ -113,6 +114,12 @@ def default_recipe(cell: str) -> str:
     return "gradient" if cell == "nfsm" else "cpu"
 
 
+def default_supervision(task: Task, cell: str, recipe: str) -> str:
+    """The labels when none are named: the outputs of a Mealy machine, which its states do not have; else states."""
+    mealy = isinstance(task.machine, Mealy) and task.question is None and task.layers is None
+    return "outputs" if mealy and cell == "nfsm" and recipe != "distill" else "states"
+
+
 def configure(
     name: str, *, task: Task | None = None, cell: str = "nfsm", recipe: str | None = None, seed: int = 42,
     **settings: Any,
@@ -122,14 +129,17 @@ def configure(
     - `name`: the task's name, or the path of a machine file.
     - `task`: the task itself, where its name is not enough to find it.
     - `recipe`: one of RECIPES; `default_recipe(cell)` when not given.
-    - `settings`: fields of `TrainConfig`, such as `heads` or `width`.
+    - `settings`: fields of `TrainConfig`, such as `heads` or `width`; `supervise=None` is `default_supervision`.
     """
     if cell not in CELLS:
         raise unknown("cell", cell, CELLS)
     recipe = default_recipe(cell) if recipe is None else recipe
     if recipe not in names_for(cell):
         raise unknown("recipe", recipe, names_for(cell))
-    config = RECIPES[recipe].make(name, task or get_task(name), cell, seed)
+    task = task or get_task(name)
+    config = RECIPES[recipe].make(name, task, cell, seed)
+    if settings.get("supervise", "") is None:
+        settings["supervise"] = default_supervision(task, cell, recipe)
     try:
         return replace(config, **settings)
     except TypeError as error:

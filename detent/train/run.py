@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
+import numpy as np
+
+from detent.automata import Mealy
 from detent.certify import Certificate, Verdict, certify
 from detent.certify.against import difference_from_task
 from detent.certify.check import check
@@ -105,6 +108,26 @@ class Run:
         """Indices of every head, of all layers."""
         return tuple(d for layer in self.extracted.heads for d in layer)
 
+    def failure_frequency(self, words: int = 1000) -> str:
+        """How often training words take the transition on which the machine fails, in a sentence; empty if it does not.
+
+        Counted in fresh words of the task.
+        """
+        failure = self.verdict.failure
+        if failure is None or not failure.word:
+            return ""
+        machine, word = self.task.machine, self.task.machine.encode(list(failure.word))
+        state, symbol = machine.run(word[:-1]), int(word[-1])
+        depth = getattr(self.task.sampler, "depth", 0)
+        batch = Task.sample(self.task, words, max(32, depth + 8), np.random.default_rng(self.config.seed))
+        before = np.concatenate([batch.before[:, None], batch.states[:, :-1]], axis=1)
+        met = int(((before == state) & (batch.inputs == symbol)).any(axis=1).sum())
+        visited = int((before == state).any(axis=1).sum())
+        return (
+            f"state {machine.states[state]!r} was met in {visited:,} of {words:,} words, and "
+            f"{machine.symbols[symbol]!r} in it in {met:,}"
+        )
+
     def certificate(self) -> Certificate:
         """What is proved of this network, with the rounding of every format down to the first that is too coarse.
 
@@ -135,7 +158,10 @@ class Run:
         """The machine without the model; for a task with a question it answers."""
         about = {"task": self.task.name, "recipe": self.config.recipe, "seed": self.config.seed}
         if self.task.question is None:
-            return self.extracted.to_machine({**about, "labels": self.task.label_kind})
+            about = {**about, "labels": self.task.label_kind}
+            if self.task.label_kind == "outputs" and isinstance(self.task.machine, Mealy):
+                return replace(self.extracted.to_machine(about), automaton=self.extracted.minimized)  # stays Mealy
+            return self.extracted.to_machine(about)
         answering, reads = answer_machine(self.model, self.extracted)
         about = {"weights": self.extracted.weights, **about, "labels": "answers", "reads": reads}
         return Machine.of(answering, about=about)
@@ -159,6 +185,7 @@ class Run:
         config = self.config
         row = {
             "task": self.task.name, "cell": config.cell, "recipe": config.recipe, "seed": config.seed,
+            "words": self.task.sampler.describe(self.task.machine.symbols), "labels": self.task.label_kind,
             "learned": self.learned, "certified": self.certified, "steps": self.steps, "restarts": self.restarts,
             "seconds": round(self.seconds, 3),
         }  # fmt: skip

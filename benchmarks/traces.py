@@ -36,6 +36,8 @@ def run(quick: bool) -> Report:
     report = Report(title="Machines from logs: detent beside AALpy")
     rng = np.random.default_rng(SEED)
     cases = list(machines(quick, rng))
+    for learner in (by_gsm, by_rpni, by_detent):  # imports are not timed
+        learner([(["a", "a"], ["x", "y"])])
     for name, machine in cases:
         exact(report, name, machine, 300 if quick else 1000, rng)
     for noise in NOISE[1:] if quick else NOISE:

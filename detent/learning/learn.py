@@ -209,7 +209,8 @@ def learn(
     - `missing`: transitions that no trace took lead to a `sink`, are a `loop`, both with the output `missing`; or
       `refuse`.
     - `noise`: the share of wrong outputs, or "auto" to estimate it from contradictions; 0 refuses contradictions.
-    - `order`: of merging: visits, evidence, margin or shortlex; by default several, and the smallest machine counts.
+    - `order`: of merging: visits, shortlex, evidence or margin; by default one after another until two give the
+      same machine, and the smallest one counts.
 
     >>> log = [("aba", ["on", "on", "off"]), ("bb", ["off", "off"]), ("aa", ["on", "off"])]
     >>> toggle = learn(log)
@@ -284,16 +285,30 @@ def _smallest(
         tries = ("visits", "shortlex", "evidence", "margin")
     best, used = None, tries[0]
     for tried in tries:
-        most = max_states if best is None else best.n_states - 1
-        merged = merge_states(tree, kind=kind, order=tried, max_states=most, **sizes)
+        merged = merge_states(tree, kind=kind, order=tried, max_states=best.n_states if best else max_states, **sizes)
+        if merged is not None and best is not None and _same(merged, best):
+            return best, used  # two different orders give the same machine
         best, used = (merged, tried) if merged is not None else (best, used)
-    if order is None and kind != "dfa" and len(tree) <= SMALL_TREE:
+    if len(tries) > 1:
         most = max_states if best is None else best.n_states - 1
         merged = merge_states(tree, kind=kind, noise=ASSUMED_NOISE, order="visits", max_states=most, **sizes)
         if merged is not None:
             merged = refine(arrays, merged, noise=ASSUMED_NOISE, **sizes)
             best, used = (merged, "visits") if merged.disagreeing == 0 else (best, used)
     return best, used
+
+
+def _same(one: MergedStates, other: MergedStates) -> bool:
+    """Whether two machines differ in the numbers of their states only."""
+    if one.n_states != other.n_states:
+        return False
+    parts = []
+    for merged in (one, other):
+        numbers = _breadth_first(merged.tables)
+        back = np.argsort(numbers)
+        tables = np.where(merged.tables == MISSING, MISSING, numbers[merged.tables])[:, back]
+        parts.append((tables, merged.readout[..., back]))
+    return all(np.array_equal(a, b) for a, b in zip(*parts, strict=True))
 
 
 def _with_labels(log: TraceTree) -> TraceTree:

@@ -58,7 +58,8 @@ class TreeArrays:
         order = np.lexsort((self.symbol[1:], self.parent[1:])) + 1
         ends = np.searchsorted(self.parent[order], np.arange(len(self.parent) + 1))
         first, count = ends[:-1], np.diff(ends)
-        level, levels = np.array([0]), []
+        level: Ints = np.array([0])
+        levels: list[Ints] = []
         while True:
             sizes = count[level]
             total = int(sizes.sum())

@@ -83,12 +83,13 @@ def _values(tree: TreeArrays, merged: MergedStates, levels: list[Ints], outputs:
     if not mealy:  # the output at a node is that of its state
         agrees = merged.readout[None, :] == tree.output[:, None]
         np.add.at(value, tree.node, tree.count[:, None] * np.where(agrees, right, wrong))
-    of_edge = np.zeros((len(tree.parent), n))
+    of_edge: Floats = np.zeros((len(tree.parent), n))
     if mealy:
         inner = tree.node > 0
         node, output, count = tree.node[inner], tree.output[inner], tree.count[inner]
         agrees = merged.readout[tree.symbol[node]] == output[:, None]
-        of_edge = _sum_rows(node, count[:, None] * np.where(agrees, right, wrong), len(of_edge))
+        weights: Floats = count[:, None].astype(np.float64) * np.where(agrees, right, wrong)
+        of_edge = _sum_rows(node, weights, len(of_edge))
     for level in reversed(levels):
         after = merged.tables[tree.symbol[level]]  # of every state
         below = np.take_along_axis(value[level], np.maximum(after, 0), axis=1)

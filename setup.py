@@ -8,7 +8,7 @@ SOURCES = [f"{NATIVE}/{name}.cpp" for name in ("run", "interpret", "text", "pref
 HEADERS = [
     f"{NATIVE}/{name}.hpp"
     for name in (
-        *("thread_pool", "parallel", "lanes", "gumbel", "logits", "segments"),
+        *("thread_pool", "parallel", "lanes", "gumbel", "logits", "screen", "segments"),
         *("program", "decode", "registers", "lookback", "walk"),
     )
 ]

@@ -6,6 +6,7 @@
 
 #include "logits.hpp"
 #include "gumbel.hpp"
+#include "screen.hpp"
 #include "segments.hpp"
 
 using namespace detent;
@@ -46,12 +47,31 @@ struct Block {
     Keys<T> keys;
 };
 
+// Remember the first row whose logits are not finite.
+template <class T>
+void report_bad(const Job<T>& job, int64_t place) {
+    int64_t known = job.bad->load();
+    while (place < known && !job.bad->compare_exchange_weak(known, place)) {}
+}
+
 // Whether a lane of `entries` logits holds a NaN or an infinity.
 template <class T>
 bool is_odd(const T* logits, int64_t entries, int lane) {
     for (int64_t e = 0; e < entries; ++e)
         if (!std::isfinite(logits[e * ROWS<T> + lane])) return true;
     return false;
+}
+
+// Cells of up to as many columns as an integer holds, one integer per lane.
+template <class Integer, class Cell>
+DETENT_INLINE void put_cells(const Integer* lanes, int cells, int rows, int64_t indices, Cell* tables) {
+    constexpr int CELLS = sizeof(Integer) / sizeof(Cell);
+    if (LITTLE_ENDIAN_CELLS && cells == CELLS)
+        for (int lane = 0; lane < rows; ++lane) std::memcpy(tables + lane * indices, lanes + lane, sizeof(Integer));
+    else
+        for (int lane = 0; lane < rows; ++lane)
+            for (int cell = 0; cell < cells; ++cell)
+                tables[lane * indices + cell] = Cell(lanes[lane] >> (8 * sizeof(Cell) * cell));
 }
 
 template <class T, class Cell>
@@ -89,20 +109,12 @@ DETENT_INLINE void arg_max(const Job<T>& job, const Panel& panel, const Block<T>
         }
         Integer lanes[ROWS<T>];
         for (int v = 0; v < PAIR; ++v) std::memcpy(lanes + v * W, &row[v], sizeof row[v]);
-        if (LITTLE_ENDIAN_CELLS && cells == CELLS)
-            for (int lane = 0; lane < block.rows; ++lane)
-                std::memcpy(tables + lane * job.indices + column, lanes + lane, sizeof(Integer));
-        else
-            for (int lane = 0; lane < block.rows; ++lane)
-                for (int cell = 0; cell < cells; ++cell)
-                    tables[lane * job.indices + column + cell] = Cell(lanes[lane] >> (8 * sizeof(Cell) * cell));
+        put_cells(lanes, cells, block.rows, job.indices, tables + column);
     }
     // a sum is NaN or infinite if a term is; large finite terms can do it too, so these lanes are looked at closely
     for (int lane = 0; lane < block.rows; ++lane)
-        if (!std::isfinite(total[lane / W][lane % W]) && is_odd(logits, panel.columns * d, lane)) {
-            int64_t known = job.bad->load();
-            while (block.place[lane] < known && !job.bad->compare_exchange_weak(known, block.place[lane])) {}
-        }
+        if (!std::isfinite(total[lane / W][lane % W]) && is_odd(logits, panel.columns * d, lane))
+            report_bad(job, block.place[lane]);
 }
 
 template <class T, class Cell>
@@ -145,6 +157,104 @@ DETENT_INLINE void make_tables(const Job<T>& job, int64_t begin, int64_t end) {
     }
 }
 
+#ifdef DETENT_SCREEN
+constexpr int64_t SCREEN_ROWS = 2 * BLOCKS * ROWS<float>;  // rows from which rounding the weights pays
+constexpr int64_t SCREEN_SIZES[] = {4, 64};                // smallest and largest head
+constexpr int64_t RARE = 8;                                // candidates are rare if every eighth entry is one, or fewer
+
+template <class Cell>
+DETENT_AVX2_INLINE void screened_arg_max(const Job<float>& job, const Screen& screen, const Panel& panel,
+                                         const Block<float>& block, const ScreenBlock& rounded, const int32_t* leads,
+                                         int64_t first, Ties<Cell>& ties) {
+    constexpr int CELLS = sizeof(int32_t) / sizeof(Cell);
+    const int64_t d = panel.head->size, index = panel.head->index + panel.column;
+    Cell* tables = static_cast<Cell*>(job.tables) + first * job.indices + index;
+    for (int64_t column = 0; column < panel.columns; column += CELLS) {
+        const int cells = int(std::min<int64_t>(CELLS, panel.columns - column));
+        __m256i row[PAIR] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+        int32_t lanes[LANES], best[CELLS][LANES], trail[CELLS][LANES];
+        int uncertain[CELLS];
+        for (int cell = 0; cell < cells; ++cell) {
+            __m256i where[PAIR];
+            uncertain[cell] = screen_arg_max(rounded, screen.bounds[index + column + cell],
+                                             leads + (column + cell) * (d - 1) * LANES, d, where, best[cell],
+                                             trail[cell]);
+            for (int v = 0; v < PAIR; ++v)
+                row[v] = _mm256_or_si256(row[v], _mm256_slli_epi32(where[v], int(8 * sizeof(Cell)) * cell));
+        }
+        for (int v = 0; v < PAIR; ++v) _mm256_storeu_si256(reinterpret_cast<__m256i*>(lanes + 8 * v), row[v]);
+        put_cells(lanes, cells, block.rows, job.indices, tables + column);
+        for (int cell = 0; cell < cells; ++cell)
+            for (int left = uncertain[cell] & ((1 << block.rows) - 1); left; left &= left - 1) {
+                const int lane = __builtin_ctz(left);
+                ties.add(job.source.input + block.place[lane] * screen.m, block.place[lane],
+                         panel.begin + (column + cell) * d, d, leads + (column + cell) * (d - 1) * LANES + lane,
+                         best[cell][lane] - trail[cell][lane], tables + lane * job.indices + column + cell);
+            }
+    }
+}
+
+// The same tables as `make_tables` without noise; `job.source.weight` is not packed.
+template <class Cell>
+DETENT_AVX2_INLINE void make_screened_tables(const Job<float>& job, const Screen& screen, int64_t begin, int64_t end) {
+    const Source<float>& from = job.source;
+    const std::vector<Panel>& panels = *job.panels;
+    int64_t most = 0;
+    for (const Panel& panel : panels) most = std::max(most, panel.end - panel.begin);
+    std::vector<int32_t> scratch(size_t(LANES * screen.pairs)), leads(size_t(most * LANES));
+    std::vector<float> columns, logits(size_t(most * LANES));
+    std::vector<std::vector<float>> packed(panels.size());  // weights of panels in which candidates are not rare
+    std::vector<Block<float>> blocks(BLOCKS);
+    std::vector<ScreenBlock> rounded(BLOCKS);
+    Ties<Cell> ties(from.weight, from.bias, from.m);
+    Cursor cursor(job.segments, job.segment_count, begin * LANES);
+    for (int64_t group = begin; group < end; group += BLOCKS) {
+        const int count = int(std::min<int64_t>(BLOCKS, end - group));
+        for (int b = 0; b < count; ++b) {
+            Block<float>& block = blocks[b];
+            for (block.rows = 0; block.rows < LANES && !cursor.done(); cursor.next())
+                block.place[block.rows++] = cursor.row();
+            const float* rows[LANES];  // lanes beyond the last row repeat it, and are never written
+            for (int lane = 0; lane < LANES; ++lane)
+                rows[lane] = from.input + block.place[std::min(lane, block.rows - 1)] * from.m;
+            screen_rows(screen, rows, scratch, rounded[b]);
+            if (!columns.empty()) put_rows(rows, from.m, columns.data() + b * from.m * LANES);
+        }
+        for (size_t p = 0; p < panels.size(); ++p) {
+            const Panel& panel = panels[p];
+            const int64_t entries = panel.end - panel.begin, before = ties.candidates();
+            for (int b = 0; b < count; ++b) {
+                const int64_t first = (group + b) * LANES;
+                if (packed[p].empty()) {
+                    screen_product(screen, rounded[b], int64_t(p), entries - panel.columns, leads.data());
+                    screened_arg_max<Cell>(job, screen, panel, blocks[b], rounded[b], leads.data(), first, ties);
+                } else {
+                    product(columns.data() + b * from.m * LANES, packed[p].data(), from.m, from.bias + panel.begin,
+                            entries, logits.data());
+                    arg_max<float, Cell>(job, panel, blocks[b], logits.data(), first);
+                }
+            }
+            if ((ties.candidates() - before) * RARE > count * LANES * entries) {
+                packed[p].resize(size_t(entries * from.m));
+                pack_entries(from.weight, from.m, panel.begin, panel.end, packed[p].data());
+                columns.resize(size_t(BLOCKS * from.m * LANES));
+            }
+        }
+        ties.settle([&](int64_t place) { report_bad(job, place); });
+    }
+}
+
+DETENT_AVX2 __attribute__((noinline)) void make_screened_tables_of(const Job<float>& job, const Screen& screen, uint8_t, int64_t begin, int64_t end) {
+    make_screened_tables<uint8_t>(job, screen, begin, end);
+}
+
+bool can_screen(const std::vector<Head>& heads, int64_t m, int64_t rows) {
+    for (const Head& head : heads)
+        if (head.size < SCREEN_SIZES[0] || head.size > SCREEN_SIZES[1]) return false;
+    return rows >= SCREEN_ROWS && m <= SCREEN_WIDTH && __builtin_cpu_supports("avx2");
+}
+#endif
+
 DETENT_CLONES void make_tables_of(const Job<float>& job, uint8_t, int64_t begin, int64_t end) {
     make_tables<float, uint8_t>(job, begin, end);
 }
@@ -166,17 +276,29 @@ int64_t tables(const T* input, const T* weight, const T* bias, int64_t m, const 
     const std::vector<Panel> parts = panels(all);
     int64_t entries = 0, indices = 0;
     for (const Head& head : all) entries += head.size * head.size, indices += head.size;
+    const int64_t none = std::numeric_limits<int64_t>::max();
+    std::atomic<int64_t> bad(none);
+    const int64_t rows = local_rows(segments, segment_count);
+    Job<T> job{{input, weight, bias, m, logits, index, entries}, &parts, segments, segment_count, rows,
+               indices, noisy != 0, T(1.0 / temperature), seed, tables, &bad};
+    const int64_t numbers = rows * entries * (input ? 1 + m / 8 : 1), blocks = (rows + ROWS<T> - 1) / ROWS<T>;
+    const int workers = useful_threads(numbers, threads);
+#ifdef DETENT_SCREEN
+    if constexpr (std::is_same<T, float>::value)
+        if (input && !noisy && cell_bytes == 1 && can_screen(all, m, rows)) {
+            const Screen screen = make_screen(weight, bias, m, parts);
+            parallel_ranges(blocks, workers, [&](int64_t begin, int64_t end) {
+                make_screened_tables_of(job, screen, uint8_t{}, begin, end);
+            });
+            return bad == none ? -1 : bad.load();
+        }
+#endif
     std::vector<T> packed(input ? size_t(entries * m) : 0);
     if (input)
         for (const Panel& panel : parts)
             pack_entries(weight, m, panel.begin, panel.end, packed.data() + panel.begin * m);
-    const int64_t none = std::numeric_limits<int64_t>::max();
-    std::atomic<int64_t> bad(none);
-    const int64_t rows = local_rows(segments, segment_count);
-    const Job<T> job{{input, packed.data(), bias, m, logits, index, entries}, &parts, segments, segment_count, rows,
-                     indices, noisy != 0, T(1.0 / temperature), seed, tables, &bad};
-    const int64_t numbers = rows * entries * (input ? 1 + m / 8 : 1);
-    parallel_ranges((rows + ROWS<T> - 1) / ROWS<T>, useful_threads(numbers, threads), [&](int64_t begin, int64_t end) {
+    job.source.weight = packed.data();
+    parallel_ranges(blocks, workers, [&](int64_t begin, int64_t end) {
         if (cell_bytes == 1)
             make_tables_of(job, uint8_t{}, begin, end);
         else

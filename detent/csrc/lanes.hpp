@@ -18,6 +18,13 @@
 #endif
 #define DETENT_INLINE __attribute__((always_inline)) inline
 
+#if defined(__x86_64__) && defined(__GNUC__)
+// for instructions that vectors of the language do not name; callers ask __builtin_cpu_supports("avx2")
+#include <immintrin.h>
+#define DETENT_AVX2 __attribute__((target("avx2")))
+#define DETENT_AVX2_INLINE __attribute__((target("avx2"), always_inline)) inline
+#endif
+
 namespace detent {
 
 typedef float Floats __attribute__((vector_size(32)));

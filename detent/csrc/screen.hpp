@@ -10,12 +10,7 @@
 #pragma once
 #include "logits.hpp"
 
-#if defined(__x86_64__) && defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define DETENT_SCREEN 1
-#include <immintrin.h>
-#define DETENT_AVX2 __attribute__((target("avx2")))
-#define DETENT_AVX2_INLINE __attribute__((target("avx2"), always_inline)) inline
-
+#ifdef DETENT_AVX2
 namespace detent {
 
 constexpr float NORM = 30000;              // of scaled rows and weights: a product of two stays below 2^30

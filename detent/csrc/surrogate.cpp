@@ -18,6 +18,7 @@ namespace {
 
 constexpr int64_t BLOCK_NUMBERS = 1 << 16;  // inputs of a block of rows: they stay in the second cache for all heads
 constexpr int64_t BLOCK_ROWS = 64;          // rows of a block for each index of the largest head: tiles are full
+constexpr int64_t PULL_NUMBERS = 1 << 17;    // input gradients that are summed at a time
 constexpr int64_t STRIP = 4;                 // tiles of a group that are summed into the gradients at once
 constexpr int SIDE = 6;                     // sums of PAIR vectors that run side by side: twelve registers
 
@@ -275,58 +276,63 @@ DETENT_INLINE void sum_outer(const Job<T>& job, const Grouped& grouped, int64_t 
     }
 }
 
-// out[c] += g[c][0] w[0] + g[c][1] w[1] + ..., for C rows.
+// out[c] += g[c][0] w[0] + g[c][1] w[1] + ..., for C rows and inputs [from, to).
 template <class T, int C>
-DETENT_INLINE void pull_back_rows(const T* weight, int64_t m, int64_t d, const T* const* g, T* const* out) {
+DETENT_INLINE void pull_back_rows(const T* weight, int64_t m, int64_t d, const T* const* g, T* const* out, int64_t from,
+                                  int64_t to) {
     typedef typename Lane<T>::Vector Vector;
     constexpr int W = Lane<T>::width;
-    int64_t i = 0;
-    for (; i + PAIR * W <= m; i += PAIR * W) {
-        Vector sum[C][PAIR] = {};
-        for (int64_t j = 0; j < d; ++j) {
+    int64_t i = from;
+    for (; i + PAIR * W <= to; i += PAIR * W) {
+        Vector sum[C][PAIR];
+        for (int c = 0; c < C; ++c)
+            for (int v = 0; v < PAIR; ++v) sum[c][v] = load(out[c] + i + v * W);
+        const T* row = weight + i;
+        for (int64_t j = 0; j < d; ++j, row += m) {
             Vector w[PAIR];
-            for (int v = 0; v < PAIR; ++v) w[v] = load(weight + j * m + i + v * W);
+            for (int v = 0; v < PAIR; ++v) w[v] = load(row + v * W);
             for (int c = 0; c < C; ++c)
                 for (int v = 0; v < PAIR; ++v) sum[c][v] = sum[c][v] + w[v] * g[c][j];
         }
         for (int c = 0; c < C; ++c)
-            for (int v = 0; v < PAIR; ++v) store(out[c] + i + v * W, load(out[c] + i + v * W) + sum[c][v]);
+            for (int v = 0; v < PAIR; ++v) store(out[c] + i + v * W, sum[c][v]);
     }
-    for (; i < m; ++i)
-        for (int c = 0; c < C; ++c) {
-            T sum = 0;
-            for (int64_t j = 0; j < d; ++j) sum += weight[j * m + i] * g[c][j];
-            out[c][i] += sum;
-        }
+    for (; i < to; ++i)
+        for (int c = 0; c < C; ++c)
+            for (int64_t j = 0; j < d; ++j) out[c][i] += weight[j * m + i] * g[c][j];
 }
 
-// input_gradient[row] += sum_j g[j] w[k, j], head by head, for local rows [begin, end).
+// input_gradient[row] += sum_j g[j] w[k, j], head by head, for local rows [begin, end); a strip of the inputs at a time,
+// so that it stays in the second cache for all heads.
 template <class T>
 DETENT_INLINE void pull_back(const Job<T>& job, const Grouped& grouped, int64_t begin, int64_t end) {
-    for (const Group& group : grouped.groups) {
-        const int64_t d = group.head->size;
-        const T* weight = job.weight + (group.head->entry + group.column * d) * job.m;
-        const int64_t* last = grouped.order.data() + group.end;
-        const int64_t* row = std::lower_bound(grouped.order.data() + group.begin, last, begin);
-        last = std::lower_bound(row, last, end);
-        while (row < last) {
-            const int many = int(std::min<int64_t>(SIDE, last - row));
-            const T* g[SIDE];
-            T* out[SIDE];
-            for (int c = 0; c < many; ++c, ++row) {
-                g[c] = job.lambda + *row * job.indices + group.head->index;
-                out[c] = job.input_gradient + job.place[*row] * job.m;
-            }
-            switch (many) {
-                case 1: pull_back_rows<T, 1>(weight, job.m, d, g, out); break;
-                case 2: pull_back_rows<T, 2>(weight, job.m, d, g, out); break;
-                case 3: pull_back_rows<T, 3>(weight, job.m, d, g, out); break;
-                case 4: pull_back_rows<T, 4>(weight, job.m, d, g, out); break;
-                case 5: pull_back_rows<T, 5>(weight, job.m, d, g, out); break;
-                default: pull_back_rows<T, SIDE>(weight, job.m, d, g, out);
+    constexpr int64_t WIDE = PAIR * Lane<T>::width;
+    const int64_t strip = std::max<int64_t>(1, PULL_NUMBERS / WIDE / std::max<int64_t>(1, end - begin)) * WIDE;
+    for (int64_t from = 0; from < job.m; from += strip)
+        for (const Group& group : grouped.groups) {
+            const int64_t d = group.head->size, to = std::min(from + strip, job.m);
+            const T* weight = job.weight + (group.head->entry + group.column * d) * job.m;
+            const int64_t* last = grouped.order.data() + group.end;
+            const int64_t* row = std::lower_bound(grouped.order.data() + group.begin, last, begin);
+            last = std::lower_bound(row, last, end);
+            while (row < last) {
+                const int many = int(std::min<int64_t>(SIDE, last - row));
+                const T* g[SIDE];
+                T* out[SIDE];
+                for (int c = 0; c < many; ++c, ++row) {
+                    g[c] = job.lambda + *row * job.indices + group.head->index;
+                    out[c] = job.input_gradient + job.place[*row] * job.m;
+                }
+                switch (many) {
+                    case 1: pull_back_rows<T, 1>(weight, job.m, d, g, out, from, to); break;
+                    case 2: pull_back_rows<T, 2>(weight, job.m, d, g, out, from, to); break;
+                    case 3: pull_back_rows<T, 3>(weight, job.m, d, g, out, from, to); break;
+                    case 4: pull_back_rows<T, 4>(weight, job.m, d, g, out, from, to); break;
+                    case 5: pull_back_rows<T, 5>(weight, job.m, d, g, out, from, to); break;
+                    default: pull_back_rows<T, SIDE>(weight, job.m, d, g, out, from, to);
+                }
             }
         }
-    }
 }
 
 #define DETENT_SURROGATE_CLONES(T)                                                                                   \
@@ -425,6 +431,7 @@ void surrogate(const T* input, const T* weight, const T* bias, int64_t m, const 
             });
         if (input && input_gradient)
             parallel_ranges(to - from, workers, [&](int64_t begin, int64_t end) {
+                
                 pull_back_of(job, grouped, from + begin, from + end);
             });
         for (int64_t n = from; n < (input ? from : to); ++n)  // with an index, summed per distinct row

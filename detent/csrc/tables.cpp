@@ -157,7 +157,7 @@ DETENT_INLINE void make_tables(const Job<T>& job, int64_t begin, int64_t end) {
     }
 }
 
-#ifdef DETENT_SCREEN
+#ifdef DETENT_AVX2
 constexpr int64_t SCREEN_ROWS = 2 * BLOCKS * ROWS<float>;  // rows from which rounding the weights pays
 constexpr int64_t SCREEN_SIZES[] = {4, 64};                // smallest and largest head
 constexpr int64_t RARE = 8;                                // candidates are rare if every eighth entry is one, or fewer
@@ -283,7 +283,7 @@ int64_t tables(const T* input, const T* weight, const T* bias, int64_t m, const 
                indices, noisy != 0, T(1.0 / temperature), seed, tables, &bad};
     const int64_t numbers = rows * entries * (input ? 1 + m / 8 : 1), blocks = (rows + ROWS<T> - 1) / ROWS<T>;
     const int workers = useful_threads(numbers, threads);
-#ifdef DETENT_SCREEN
+#ifdef DETENT_AVX2
     if constexpr (std::is_same<T, float>::value)
         if (input && !noisy && cell_bytes == 1 && can_screen(all, m, rows)) {
             const Screen screen = make_screen(weight, bias, m, parts);

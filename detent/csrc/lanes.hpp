@@ -16,6 +16,12 @@
 #else
 #define DETENT_CLONES __attribute__((noinline))
 #endif
+#if defined(__x86_64__) && defined(__ELF__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__)
+// for gradients, whose multiplications and additions may be fused
+#define DETENT_FUSED_CLONES __attribute__((target_clones("arch=x86-64-v3", "default"), noinline, flatten))
+#else
+#define DETENT_FUSED_CLONES DETENT_CLONES
+#endif
 #define DETENT_INLINE __attribute__((always_inline)) inline
 
 #if defined(__x86_64__) && defined(__GNUC__)

@@ -7,7 +7,11 @@
 //
 // Blocks of rows come first, heads within them, so that inputs stay in the cache for all heads: lambda becomes g and
 // is summed into the gradients of weight and bias, then the block's input gradients are summed head by head. Every
-// sum over time runs in the order of time, for any block and any number of threads.
+// sum over time runs in the order of time, for any block and any number of threads. No table depends on these sums, so
+// multiplications and additions are fused where the processor can.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("fp-contract=fast")
+#endif
 #include "logits.hpp"
 #include "gumbel.hpp"
 #include "segments.hpp"
@@ -18,7 +22,6 @@ namespace {
 
 constexpr int64_t BLOCK_NUMBERS = 1 << 16;  // inputs of a block of rows: they stay in the second cache for all heads
 constexpr int64_t BLOCK_ROWS = 64;          // rows of a block for each index of the largest head: tiles are full
-constexpr int64_t PULL_NUMBERS = 1 << 17;    // input gradients that are summed at a time
 constexpr int64_t STRIP = 4;                 // tiles of a group that are summed into the gradients at once
 constexpr int SIDE = 6;                     // sums of PAIR vectors that run side by side: twelve registers
 
@@ -191,10 +194,49 @@ DETENT_INLINE void copy_inputs(const Job<T>& job, const int64_t* order, int64_t 
     }
 }
 
-// lambda of the tiles becomes g; with `summing`, their gradients of weight and bias are added while the inputs are
-// in the cache.
+// out[c] += g[c][0] w[0] + g[c][1] w[1] + ..., for C rows.
+template <class T, int C>
+DETENT_INLINE void pull_back_rows(const T* weight, int64_t m, int64_t d, const T* const* g, T* const* out) {
+    typedef typename Lane<T>::Vector Vector;
+    constexpr int W = Lane<T>::width;
+    int64_t i = 0;
+    for (; i + PAIR * W <= m; i += PAIR * W) {
+        Vector sum[C][PAIR];
+        for (int c = 0; c < C; ++c)
+            for (int v = 0; v < PAIR; ++v) sum[c][v] = load(out[c] + i + v * W);
+        const T* row = weight + i;
+        for (int64_t j = 0; j < d; ++j, row += m) {
+            Vector w[PAIR];
+            for (int v = 0; v < PAIR; ++v) w[v] = load(row + v * W);
+            for (int c = 0; c < C; ++c)
+                for (int v = 0; v < PAIR; ++v) sum[c][v] = sum[c][v] + w[v] * g[c][j];
+        }
+        for (int c = 0; c < C; ++c)
+            for (int v = 0; v < PAIR; ++v) store(out[c] + i + v * W, sum[c][v]);
+    }
+    for (; i < m; ++i)
+        for (int c = 0; c < C; ++c)
+            for (int64_t j = 0; j < d; ++j) out[c][i] += weight[j * m + i] * g[c][j];
+}
+
+// The same for up to SIDE rows.
 template <class T>
-DETENT_INLINE void soften_tiles(const Job<T>& job, const Grouped& grouped, bool summing, int64_t begin, int64_t end) {
+DETENT_INLINE void pull_back_some(int many, const T* weight, int64_t m, int64_t d, const T* const* g, T* const* out) {
+    switch (many) {
+        case 1: return pull_back_rows<T, 1>(weight, m, d, g, out);
+        case 2: return pull_back_rows<T, 2>(weight, m, d, g, out);
+        case 3: return pull_back_rows<T, 3>(weight, m, d, g, out);
+        case 4: return pull_back_rows<T, 4>(weight, m, d, g, out);
+        case 5: return pull_back_rows<T, 5>(weight, m, d, g, out);
+        default: return pull_back_rows<T, SIDE>(weight, m, d, g, out);
+    }
+}
+
+// lambda of the tiles becomes g; with `summing`, their gradients of weight and bias are added while the inputs are
+// in the cache, and with `pulling` those of the inputs.
+template <class T>
+DETENT_INLINE void soften_tiles(const Job<T>& job, const Grouped& grouped, bool summing, bool pulling, int64_t begin,
+                                int64_t end) {
     constexpr int WIDE = PAIR * Lane<T>::width, R = ROWS<T>;
     int64_t most = 0;
     for (int64_t number = begin; number < end; ++number)
@@ -249,6 +291,17 @@ DETENT_INLINE void soften_tiles(const Job<T>& job, const Grouped& grouped, bool 
             outer(x, stride, g, d, held, d, job.weight_gradient + entry * job.m, job.m, job.m);
             for (int64_t n = 0; n < held; ++n)
                 for (int64_t j = 0; j < d; ++j) job.bias_gradient[entry + j] += g[n * d + j];
+            const int64_t* first = order + tile.rows - held;
+            for (int64_t n = 0; pulling && n < held; n += SIDE) {
+                const int many = int(std::min<int64_t>(SIDE, held - n));
+                const T* g_rows[SIDE];
+                T* out[SIDE];
+                for (int c = 0; c < many; ++c) {
+                    g_rows[c] = g + (n + c) * d;
+                    out[c] = job.input_gradient + job.place[first[n + c]] * job.m;
+                }
+                pull_back_some(many, job.weight + entry * job.m, job.m, d, g_rows, out);
+            }
             held = 0;
         }
     }
@@ -276,74 +329,37 @@ DETENT_INLINE void sum_outer(const Job<T>& job, const Grouped& grouped, int64_t 
     }
 }
 
-// out[c] += g[c][0] w[0] + g[c][1] w[1] + ..., for C rows and inputs [from, to).
-template <class T, int C>
-DETENT_INLINE void pull_back_rows(const T* weight, int64_t m, int64_t d, const T* const* g, T* const* out, int64_t from,
-                                  int64_t to) {
-    typedef typename Lane<T>::Vector Vector;
-    constexpr int W = Lane<T>::width;
-    int64_t i = from;
-    for (; i + PAIR * W <= to; i += PAIR * W) {
-        Vector sum[C][PAIR];
-        for (int c = 0; c < C; ++c)
-            for (int v = 0; v < PAIR; ++v) sum[c][v] = load(out[c] + i + v * W);
-        const T* row = weight + i;
-        for (int64_t j = 0; j < d; ++j, row += m) {
-            Vector w[PAIR];
-            for (int v = 0; v < PAIR; ++v) w[v] = load(row + v * W);
-            for (int c = 0; c < C; ++c)
-                for (int v = 0; v < PAIR; ++v) sum[c][v] = sum[c][v] + w[v] * g[c][j];
-        }
-        for (int c = 0; c < C; ++c)
-            for (int v = 0; v < PAIR; ++v) store(out[c] + i + v * W, sum[c][v]);
-    }
-    for (; i < to; ++i)
-        for (int c = 0; c < C; ++c)
-            for (int64_t j = 0; j < d; ++j) out[c][i] += weight[j * m + i] * g[c][j];
-}
-
-// input_gradient[row] += sum_j g[j] w[k, j], head by head, for local rows [begin, end); a strip of the inputs at a time,
-// so that it stays in the second cache for all heads.
+// input_gradient[row] += sum_j g[j] w[k, j], head by head, for local rows [begin, end).
 template <class T>
 DETENT_INLINE void pull_back(const Job<T>& job, const Grouped& grouped, int64_t begin, int64_t end) {
-    constexpr int64_t WIDE = PAIR * Lane<T>::width;
-    const int64_t strip = std::max<int64_t>(1, PULL_NUMBERS / WIDE / std::max<int64_t>(1, end - begin)) * WIDE;
-    for (int64_t from = 0; from < job.m; from += strip)
-        for (const Group& group : grouped.groups) {
-            const int64_t d = group.head->size, to = std::min(from + strip, job.m);
-            const T* weight = job.weight + (group.head->entry + group.column * d) * job.m;
-            const int64_t* last = grouped.order.data() + group.end;
-            const int64_t* row = std::lower_bound(grouped.order.data() + group.begin, last, begin);
-            last = std::lower_bound(row, last, end);
-            while (row < last) {
-                const int many = int(std::min<int64_t>(SIDE, last - row));
-                const T* g[SIDE];
-                T* out[SIDE];
-                for (int c = 0; c < many; ++c, ++row) {
-                    g[c] = job.lambda + *row * job.indices + group.head->index;
-                    out[c] = job.input_gradient + job.place[*row] * job.m;
-                }
-                switch (many) {
-                    case 1: pull_back_rows<T, 1>(weight, job.m, d, g, out, from, to); break;
-                    case 2: pull_back_rows<T, 2>(weight, job.m, d, g, out, from, to); break;
-                    case 3: pull_back_rows<T, 3>(weight, job.m, d, g, out, from, to); break;
-                    case 4: pull_back_rows<T, 4>(weight, job.m, d, g, out, from, to); break;
-                    case 5: pull_back_rows<T, 5>(weight, job.m, d, g, out, from, to); break;
-                    default: pull_back_rows<T, SIDE>(weight, job.m, d, g, out, from, to);
-                }
+    for (const Group& group : grouped.groups) {
+        const int64_t d = group.head->size;
+        const T* weight = job.weight + (group.head->entry + group.column * d) * job.m;
+        const int64_t* last = grouped.order.data() + group.end;
+        const int64_t* row = std::lower_bound(grouped.order.data() + group.begin, last, begin);
+        last = std::lower_bound(row, last, end);
+        while (row < last) {
+            const int many = int(std::min<int64_t>(SIDE, last - row));
+            const T* g[SIDE];
+            T* out[SIDE];
+            for (int c = 0; c < many; ++c, ++row) {
+                g[c] = job.lambda + *row * job.indices + group.head->index;
+                out[c] = job.input_gradient + job.place[*row] * job.m;
             }
+            pull_back_some(many, weight, job.m, d, g, out);
         }
+    }
 }
 
 #define DETENT_SURROGATE_CLONES(T)                                                                                   \
-    DETENT_CLONES void soften_tiles_of(const Job<T>& job, const Grouped& grouped, bool summing, int64_t begin,       \
+    DETENT_FUSED_CLONES void soften_tiles_of(const Job<T>& job, const Grouped& grouped, bool summing, bool pulling, int64_t begin,       \
                                        int64_t end) {                                                                \
-        soften_tiles<T>(job, grouped, summing, begin, end);                                                          \
+        soften_tiles<T>(job, grouped, summing, pulling, begin, end);                                                          \
     }                                                                                                                \
-    DETENT_CLONES void sum_outer_of(const Job<T>& job, const Grouped& grouped, int64_t from, int64_t to) {           \
+    DETENT_FUSED_CLONES void sum_outer_of(const Job<T>& job, const Grouped& grouped, int64_t from, int64_t to) {           \
         sum_outer<T>(job, grouped, from, to);                                                                        \
     }                                                                                                                \
-    DETENT_CLONES void pull_back_of(const Job<T>& job, const Grouped& grouped, int64_t begin, int64_t end) {         \
+    DETENT_FUSED_CLONES void pull_back_of(const Job<T>& job, const Grouped& grouped, int64_t begin, int64_t end) {         \
         pull_back<T>(job, grouped, begin, end);                                                                      \
     }
 DETENT_SURROGATE_CLONES(float)
@@ -417,19 +433,20 @@ void surrogate(const T* input, const T* weight, const T* bias, int64_t m, const 
         const int workers = useful_threads((to - from) * indices * (input ? 4 + m / 4 : 4), threads);
         const std::vector<int64_t> cuts = input ? whole_groups(grouped, workers) : std::vector<int64_t>();
         // a sum over time has one order for any number of threads: they share the columns, else the inputs, not rows
+        const bool pulling = !cuts.empty() && workers == 1 && input_gradient;  // rows of the inputs belong to one thread
         if (!cuts.empty())
             parallel_ranges(workers, workers, [&](int64_t begin, int64_t end) {
-                soften_tiles_of(job, grouped, true, cuts[begin], cuts[end]);
+                soften_tiles_of(job, grouped, true, pulling, cuts[begin], cuts[end]);
             });
         else
             parallel_ranges(int64_t(grouped.tiles.size()), workers, [&](int64_t begin, int64_t end) {
-                soften_tiles_of(job, grouped, false, begin, end);
+                soften_tiles_of(job, grouped, false, false, begin, end);
             });
         if (input && cuts.empty())
             parallel_ranges((m + 15) / 16, workers, [&](int64_t begin, int64_t end) {
                 sum_outer_of(job, grouped, begin * 16, std::min(end * 16, m));
             });
-        if (input && input_gradient)
+        if (input && input_gradient && !pulling)
             parallel_ranges(to - from, workers, [&](int64_t begin, int64_t end) {
                 
                 pull_back_of(job, grouped, from + begin, from + end);

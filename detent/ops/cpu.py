@@ -6,6 +6,7 @@ d x d array per step. Sums are taken in one fixed order, so results do not depen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -17,6 +18,10 @@ from detent import native
 from detent.errors import InvalidInput
 from detent.ops.segments import LENGTH, LogitSource, Noise, batch_segments, refuse_infinite
 from detent.ops.tables import cell_dtype, check_states
+
+
+SYSTEM_BYTES = 1 << 22
+"""Size from which zeroed memory comes from the system."""
 
 
 @lru_cache(maxsize=256)
@@ -193,7 +198,10 @@ def project_values_backward(
 
 
 def zeros(like: Tensor, *shape: int) -> Tensor:
-    """Zeros from the system (calloc): pages are first touched by the kernel's own threads."""
+    """Zeros; large ones from the system (calloc), so that pages are first touched by the kernel's own threads. Small ones
+    are zeroed here: the allocator returns the same pages in every step."""
+    if math.prod(shape) * like.element_size() < SYSTEM_BYTES:
+        return torch.zeros(shape, dtype=like.dtype)
     return torch.from_numpy(np.zeros(shape, dtype=np.float64 if like.dtype == torch.float64 else np.float32))
 
 

@@ -8,15 +8,37 @@
 // Blocks of rows come first, heads within them, so that inputs stay in the cache for all heads: lambda becomes g and
 // is summed into the gradients of weight and bias, then the block's input gradients are summed head by head. Every
 // sum over time runs in the order of time, for any block and any number of threads. No table depends on these sums, so
-// multiplications and additions are fused where the processor can.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("fp-contract=fast")
-#endif
+// multiplications and additions are fused where the processor can; not those of the noise, which is the forward pass's.
 #include "logits.hpp"
 #include "gumbel.hpp"
 #include "segments.hpp"
 
 using namespace detent;
+
+namespace {
+
+// Noise of d entries for a block of rows: d x ROWS.
+template <class T>
+DETENT_INLINE void fill_noise(const Keys<T>& keys, int64_t entry, int64_t d, T* noise) {
+    for (int64_t j = 0; j < d; ++j) {
+        typename Lane<T>::Vector rows[PAIR];
+        gumbel_rows(keys, uint32_t(entry + j), rows);
+        for (int v = 0; v < PAIR; ++v) store(noise + j * ROWS<T> + v * Lane<T>::width, rows[v]);
+    }
+}
+
+DETENT_CLONES void fill_noise_of(const Keys<float>& keys, int64_t entry, int64_t d, float* noise) {
+    fill_noise(keys, entry, d, noise);
+}
+DETENT_CLONES void fill_noise_of(const Keys<double>& keys, int64_t entry, int64_t d, double* noise) {
+    fill_noise(keys, entry, d, noise);
+}
+
+}  // namespace
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("fp-contract=fast")  // from here on
+#endif
 
 namespace {
 
@@ -84,18 +106,16 @@ Grouped group(const std::vector<Head>& heads, const std::vector<int32_t>& column
 
 // Turn the logits of a tile into g, in place: d x ROWS.
 template <class T>
-DETENT_INLINE void soften(const Job<T>& job, const Head& head, int64_t column, const Keys<T>& keys, const T* lambda,
-                          T* logits) {
+DETENT_INLINE void soften(const Job<T>& job, const Head& head, const T* noise, const T* lambda, T* logits) {
     typedef typename Lane<T>::Vector Vector;
     typedef typename Lane<T>::Index Index;
     constexpr int W = Lane<T>::width;
     Vector top[PAIR], total[PAIR] = {}, mean[PAIR] = {};
     for (int v = 0; v < PAIR; ++v) top[v] = spread<T>(-std::numeric_limits<T>::infinity());
     for (int64_t j = 0; j < head.size; ++j) {
-        Vector noise[PAIR] = {};
-        if (job.noisy) gumbel_rows(keys, uint32_t(head.entry + column * head.size + j), noise);
         for (int v = 0; v < PAIR; ++v) {
-            const Vector score = load(logits + j * ROWS<T> + v * W) * job.scale + noise[v];
+            Vector score = load(logits + j * ROWS<T> + v * W) * job.scale;
+            if (job.noisy) score = score + load(noise + j * ROWS<T> + v * W);
             store(logits + j * ROWS<T> + v * W, score);
             const Index higher = (Index)(score > top[v]);
             top[v] = (Vector)((higher & (Index)score) | (~higher & (Index)top[v]));
@@ -243,7 +263,8 @@ DETENT_INLINE void soften_tiles(const Job<T>& job, const Grouped& grouped, bool 
         most = std::max(most, grouped.groups[grouped.tiles[number].group].head->size);
     const int64_t stride = (job.m + WIDE - 1) / WIDE * WIDE;
     std::vector<T> strip_x(job.input ? size_t(STRIP * R * stride) : 0), columns(job.input ? size_t(job.m * R) : 0);
-    std::vector<T> logits(size_t(most * R)), lambda(size_t(most * R)), strip_g(size_t(STRIP * most * R));
+    std::vector<T> noise(job.noisy ? size_t(most * R) : 0), logits(size_t(most * R)), lambda(size_t(most * R));
+    std::vector<T> strip_g(size_t(STRIP * most * R));
     int64_t held = 0;  // rows of the group that were not summed yet
     for (int64_t number = begin; number < end; ++number) {
         const Tile& tile = grouped.tiles[number];
@@ -280,7 +301,8 @@ DETENT_INLINE void soften_tiles(const Job<T>& job, const Grouped& grouped, bool 
         } else {
             put_rows(rows, d, logits.data());
         }
-        soften(job, head, group.column, keys, lambda.data(), logits.data());
+        if (job.noisy) fill_noise_of(keys, entry, d, noise.data());
+        soften(job, head, noise.data(), lambda.data(), logits.data());
         take_rows(logits.data(), d, d, g);
         for (int64_t n = 0; n < tile.rows; ++n)
             copy_row(g + n * d, d, job.lambda + order[n] * job.indices + head.index);

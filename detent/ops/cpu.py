@@ -19,7 +19,6 @@ from detent.errors import InvalidInput
 from detent.ops.segments import LENGTH, LogitSource, Noise, batch_segments, refuse_infinite
 from detent.ops.tables import cell_dtype, check_states
 
-
 SYSTEM_BYTES = 1 << 22
 """Size from which zeroed memory comes from the system."""
 
@@ -198,8 +197,8 @@ def project_values_backward(
 
 
 def zeros(like: Tensor, *shape: int) -> Tensor:
-    """Zeros; large ones from the system (calloc), so that pages are first touched by the kernel's own threads. Small ones
-    are zeroed here: the allocator returns the same pages in every step."""
+    """Zeros; large ones from the system (calloc), so that pages are first touched by the kernel's own threads. Small
+    ones are zeroed here: the allocator returns the same pages in every step."""
     if math.prod(shape) * like.element_size() < SYSTEM_BYTES:
         return torch.zeros(shape, dtype=like.dtype)
     return torch.from_numpy(np.zeros(shape, dtype=np.float64 if like.dtype == torch.float64 else np.float32))

@@ -1,4 +1,4 @@
-"""Tables that sixteen-bit integers decide where they can: bit for bit those of the reference, above all at near ties."""
+"""Tables that sixteen-bit integers decide where they can: those of the reference to the bit, above all at near ties."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def parts(heads: tuple[int, ...], m: int, rows: int = ENOUGH, seed: int = 0) -> 
     return torch.randn(rows, m, generator=generator), weight, torch.randn(entries, generator=generator)
 
 
-@pytest.mark.parametrize("m", (1, 2, 7, 15, 16, 17, 33, 64, 128))
-@pytest.mark.parametrize("heads", ((12, 12), (4, 13, 16), (64,)), ids=str)
+@pytest.mark.parametrize("m", [1, 2, 7, 15, 16, 17, 33, 64, 128])
+@pytest.mark.parametrize("heads", [(12, 12), (4, 13, 16), (64,)], ids=str)
 def test_screened_tables_are_the_reference(heads: tuple[int, ...], m: int) -> None:
     given = parts(heads, m, rows=ENOUGH + m)
     assert torch.equal(tables(given, heads), tables(given, heads, "reference"))
@@ -89,7 +89,7 @@ def test_screened_tables_depend_neither_on_threads_nor_on_the_rows_beside_them()
     assert torch.equal(tables(few, heads), alone[5:25])
 
 
-@pytest.mark.parametrize("value", (float("nan"), float("inf"), 3e38))
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 3e38])
 def test_the_first_row_without_finite_logits_is_named(value: float) -> None:
     rows, weight, bias = parts((12, 12), 16)
     rows[[417, 300, 599]] = value

@@ -20,6 +20,7 @@ from detent.tasks import OutputTask, Task
 from detent.tasks import task as get_task
 from detent.train import EndToEndConfig, Run, RunDir, TrainConfig, configure, train
 from detent.train.free_text import extract_free_text
+from detent.train.config import wide_heads
 from detent.train.gradient import compress
 from detent.train.trainer import Trainer
 from paper.experiments import geometry, story_stream
@@ -149,6 +150,33 @@ def paper_recipe_jobs(options: Options) -> Iterator[Job]:
                 "attempts": attempts, "masks": masks,
             }  # fmt: skip
             yield Job(key, partial(train_row, config, {**key, "horizon": horizon}, last_check=True))
+
+
+def paper_full_row(config: TrainConfig, key: Row, folder: Path, seconds: float) -> Row:
+    """Train by the paper's recipe until it is certified or stops, pausing after so many seconds; how far it got."""
+    run = train(config, out=folder, max_seconds=seconds)
+    certificate = run.certificate() if run.certified else None
+    return {
+        **key, "finished": run.finished, "certified": run.certified, "steps": run.steps,
+        "seconds": round(run.seconds, 1), "best_accuracy": run.accuracy, "first_error": round(run.first_error, 2),
+        "proved": [] if certificate is None else list(certificate.proved),
+        "certificate": None if certificate is None else certificate.sha256, "threads": torch.get_num_threads(),
+    }  # fmt: skip
+
+
+def paper_full_jobs(options: Options) -> Iterator[Job]:
+    """All 100,000 steps of the paper, with its heads and with wide ones.
+
+    A run is paused after `minutes`; repeated with more minutes, it resumes in its folder.
+    """
+    seconds = 60 * float(options.settings["minutes"])
+    for seed in options.seeds:
+        for name in options.tasks:
+            for kind, heads in (("paper", dict(PAPER_HEADS)[name]), ("wide", wide_heads(len(get_task(name).labels)))):
+                key: Row = {"task": name, "recipe": "paper", "seed": seed, "heads_given": list(heads or ())}
+                config = configure(name, recipe="paper", seed=seed, heads=heads, restarts=0)
+                folder = options.runs / f"{name}-{seed}-paper-{kind}"
+                yield Job(key, partial(paper_full_row, config, key, folder, seconds))
 
 
 def baseline_row(config: TrainConfig, folder: Path, until: int | None = None) -> Row:
@@ -338,6 +366,11 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
         name="paper_recipe", file="paper_recipe.jsonl", jobs=paper_recipe_jobs, tasks=ALGEBRAIC,
         settings={"budget": 2000, "attempts": 1, "masks": EndToEndConfig().masks, "more_heads": False},
         summary="Train the NFSM by the paper's recipe and heads, within a budget of steps.",
+    ),
+    Campaign(
+        name="paper_full", file="paper_full.jsonl", jobs=paper_full_jobs,
+        tasks=("S3", "FF", "DFF5", "S4", "A5", "Z16", "M11"), seeds=(42, 43), settings={"minutes": 5.0},
+        summary="Train the NFSM by the paper's recipe for all of its 100,000 steps, with its heads and with wide ones.",
     ),
     Campaign(
         name="baselines", file="baselines.jsonl", jobs=baseline_jobs, tasks=("FF", "DFF5", "Z2", "S3", "S4"),

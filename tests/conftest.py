@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
@@ -45,6 +46,10 @@ def poisoned(monkeypatch):
         return tensor.fill_(torch.iinfo(tensor.dtype).max) if tensor.dtype != torch.bool else tensor
 
     monkeypatch.setattr(torch, "empty", impossible)
+
+
+SAMPLED: dict[str, Any] = {"noise": True, "temperature": 0.5, "remember": 0.0}
+"""An NFSM as in the paper: sampled tables, no bias."""
 
 
 def backends_under_test() -> list[str]:

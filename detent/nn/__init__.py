@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from detent.nn.bmru import BMRU as BMRU
     from detent.nn.bmru import CMRU as CMRU
     from detent.nn.conv import CausalConvolution as CausalConvolution
+    from detent.nn.diagnose import Diagnosis as Diagnosis
+    from detent.nn.diagnose import HeadDiagnosis as HeadDiagnosis
+    from detent.nn.losses import exploration_penalty as exploration_penalty
+    from detent.nn.losses import record_calls as record_calls
     from detent.nn.losses import tracking_loss as tracking_loss
     from detent.nn.mamba import MambaMinus as MambaMinus
     from detent.nn.mlp import GatedMLP as GatedMLP

@@ -8,6 +8,11 @@ The exploration penalty keeps the columns used at the first error soft enough fo
 the logits of a column are spread much wider than the Gumbel noise, the sampled entry is always the arg max and a wrong
 one is never revisited. The penalty is relu(s / sigma - 1)^2, with s the standard deviation of the used column of the
 sampling logits and sigma = pi / sqrt 6 that of the noise, averaged over the heads; zero for a word without error.
+
+    with record_calls(model) as calls:
+        logits = model(words)
+    loss, first = tracking_loss(logits, labels)
+    loss = loss + 0.03 * sum(exploration_penalty(call, first) for call in calls)
 """
 
 from __future__ import annotations
@@ -19,10 +24,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 
-from detent.nn.backbone import Backbone
 from detent.nn.nfsm import NFSM
 from detent.ops.tables import entry_offsets
 
@@ -64,8 +68,15 @@ def position_weights(
     return weights / weights.sum(dim=1, keepdim=True) / len(labels)
 
 
-def tracking_loss(logits: Tensor, labels: Tensor, *, rate: float, balance: float) -> tuple[Tensor, Tensor]:
-    """(loss, first error of every word)."""
+def tracking_loss(
+    logits: Tensor, labels: Tensor, *, rate: float = 3.0, balance: float = 0.0
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """(loss, first error of every word): cross-entropy up to the first error of every word.
+
+    - `logits`: B L n; `labels`: B L.
+    - `rate`: the weight of a position t steps after the first error is exp(-rate t); 0 is plain cross-entropy.
+    - `balance`: labels are weighted by their share of the batch to minus this power; the paper has 0.5.
+    """
     first = first_error(logits.detach(), labels)
     weights = position_weights(first, labels, logits.shape[-1], rate=rate, balance=balance, dtype=logits.dtype)
     terms = cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view_as(weights)
@@ -80,7 +91,7 @@ class BlockCall:
     rows: Tensor
     """B L m: the block's input."""
     settings: dict[str, Any]
-    """The keyword arguments of the call, the seed among them."""
+    """The other arguments of the call, the seed among them."""
 
     @torch.no_grad()
     def states_before(self, position: Tensor) -> Tensor:
@@ -90,14 +101,14 @@ class BlockCall:
 
 
 @contextmanager
-def record_calls(model: Backbone) -> Iterator[list[BlockCall]]:
-    """Record every pass through an NFSM block of the model."""
+def record_calls(model: nn.Module) -> Iterator[list[BlockCall]]:
+    """Record every pass through an NFSM layer of the model, for `exploration_penalty`."""
     calls: list[BlockCall] = []
 
     def note(block: NFSM, inputs: tuple[Any, ...], settings: dict[str, Any], _: object) -> None:
-        calls.append(BlockCall(block, inputs[0], settings))
+        calls.append(BlockCall(block, inputs[0], {**dict(zip(("state",), inputs[1:], strict=False)), **settings}))
 
-    blocks = [layer.block for layer in model.layers if isinstance(layer.block, NFSM)]
+    blocks = [module for module in model.modules() if isinstance(module, NFSM)]
     hooks = [block.register_forward_hook(note, with_kwargs=True) for block in blocks]
     try:
         yield calls

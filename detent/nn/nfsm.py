@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +30,9 @@ from detent.ops.sequence_parallel import group_name
 from detent.ops.tables import entry_offsets, identity, indices_of, offsets, one_hot
 from detent.ops.torch_kernels import blas_logits
 
+if TYPE_CHECKING:
+    from detent.nn.diagnose import Diagnosis
+
 DEFAULT_HEADS = (12,) * 16
 
 
@@ -41,8 +44,8 @@ class NFSM(Pretrained, nn.Module):
     >>> y.shape, state.shape
     (torch.Size([2, 100, 16]), torch.Size([2, 2]))
 
-    In training mode tables are sampled (Gumbel noise at `temperature`) and the gradient is the straight-through
-    estimator's; in evaluation mode they are the arg max of the logits, the lowest index on a tie.
+    Tables are the arg max of the logits, the lowest index on a tie; the gradient is that of the softmax at
+    `temperature`. With `noise=True` tables are sampled in training mode (Gumbel noise), as in the paper.
 
     With `process_group` (or a one-dimensional DeviceMesh) every rank holds a stretch of each sequence; the states are
     bit for bit those of one process. See `detent.ops.sequence_parallel` for what is exchanged and who gets which
@@ -59,13 +62,14 @@ class NFSM(Pretrained, nn.Module):
         """Number of indices of each head; sixteen heads of twelve by default."""
         value_width: int | None = None
         """Width of an index's value vector; by default width / heads, rounded up."""
-        temperature: float = 0.5
-        """Logits are divided by this before noise is added, and in the softmax of the backward pass."""
-        noise: bool = True
-        """Whether tables are sampled in training mode. Without noise they are the arg max there too, and the gradient
-        is that of the softmax at `temperature`."""
-        remember: float = 0.0
-        """Initial bias of the logits that keep an index where it is; larger values hold states for longer."""
+        temperature: float = 1.0
+        """Logits are divided by this in the softmax of the backward pass, and before noise is added."""
+        noise: bool = False
+        """Whether tables are sampled in training mode. Without noise they are the arg max there too. The paper samples,
+        at a temperature of 0.5."""
+        remember: float = 1.0
+        """Initial bias of the logits that keep an index where it is, like the forget-gate bias of an LSTM: larger
+        values hold states for longer; the paper has none."""
         dictionary: int | None = None
         """If given, the logits are mixtures of this many learned logit matrices, with weights affine in the input."""
         initial_state: tuple[int, ...] = ()
@@ -97,7 +101,7 @@ class NFSM(Pretrained, nn.Module):
 
     def __init__(
         self, width: int, heads: Sequence[int] = DEFAULT_HEADS, *, value_width: int | None = None,
-        temperature: float = 0.5, noise: bool = True, remember: float = 0.0, dictionary: int | None = None,
+        temperature: float = 1.0, noise: bool = False, remember: float = 1.0, dictionary: int | None = None,
         initial_state: Sequence[int] | None = None, chunk: int = 0, backend: str = "auto",
         generator: torch.Generator | None = None, process_group: Any = None,
     ) -> None:  # fmt: skip
@@ -258,6 +262,15 @@ class NFSM(Pretrained, nn.Module):
                 table = torch.where(steps_below(lengths, L)[..., None], table, identity((d,), device=x.device))
             parts.append(table)
         return tuple(parts)
+
+    def diagnose(self, x: Tensor, state: Tensor | None = None) -> Diagnosis:
+        """What every head does on these inputs (B L m): indices in use, heads that carry nothing, frozen columns.
+
+        Print it, or read its fields; see `detent/nn/diagnose.py`.
+        """
+        from detent.nn.diagnose import diagnose
+
+        return diagnose(self, x, state)
 
     def logit_input(self, rows: Tensor) -> Tensor:
         """What the logits are an affine map of: the input, or the mixture weights of the dictionary."""

@@ -43,7 +43,10 @@ def build_model(
         if heads is None:
             raise InvalidConfig("an NFSM is built of heads; give their sizes, such as heads=((3, 2),).")
         initial_states = initial_states or [(0,) * len(sizes) for sizes in heads]
-        options: dict[str, Any] = {"temperature": config.temperature, "generator": generator}
+        options: dict[str, Any] = {
+            "temperature": config.temperature, "noise": config.recipe != "gradient", "remember": 0.0,
+            "generator": generator,
+        }  # fmt: skip
         parts = zip(heads, initial_states, value_widths or (None,) * len(heads), strict=True)
         blocks: list[nn.Module] = [
             NFSM(config.width, sizes, initial_state=state, value_width=width, **options)

@@ -19,8 +19,8 @@ from detent.records import Row
 from detent.tasks import OutputTask, Task
 from detent.tasks import task as get_task
 from detent.train import EndToEndConfig, Run, RunDir, TrainConfig, configure, train
-from detent.train.free_text import extract_free_text
 from detent.train.config import wide_heads
+from detent.train.free_text import extract_free_text
 from detent.train.gradient import compress
 from detent.train.trainer import Trainer
 from paper.experiments import geometry, story_stream

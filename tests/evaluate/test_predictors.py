@@ -19,7 +19,7 @@ S3, TSO = task("S3"), task("TSO3")
 
 def untrained(heads: tuple[int, ...], seed: int = 0) -> Backbone:
     weights = torch.Generator().manual_seed(seed)
-    return Backbone(2, 6, [NFSM(16, heads, generator=weights)], width=16, generator=weights).eval()
+    return Backbone(2, 6, [NFSM(16, heads, remember=0.0, generator=weights)], width=16, generator=weights).eval()
 
 
 def predict(predictor: SequencePredictor, inputs: np.ndarray, *cuts: int) -> np.ndarray:

@@ -84,7 +84,7 @@ def backbone(cascade: Cascade, *, width: int, seed: int = 0, **more: Any) -> Bac
     """A random network of the cascade's shape."""
     seeded = torch.Generator().manual_seed(seed)
     blocks = [
-        NFSM(width, heads, initial_state=start, generator=seeded)
+        NFSM(width, heads, initial_state=start, remember=0.0, generator=seeded)
         for heads, start in zip(cascade.heads, cascade.start, strict=True)
     ]
     return Backbone(

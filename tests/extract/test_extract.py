@@ -33,7 +33,7 @@ STACKS = [
 
 def build(reach: int, layers: Sequence[tuple[int, ...]], *, symbols: int = 4, labels: int = 6, seed: int = 3, **more):
     seeded = torch.Generator().manual_seed(seed)
-    blocks = [NFSM(16, heads, initial_state=[d - 1 for d in heads], generator=seeded) for heads in layers]
+    blocks = [NFSM(16, heads, initial_state=[d - 1 for d in heads], remember=0.0, generator=seeded) for heads in layers]
     return Backbone(symbols, labels, blocks, width=16, kernel_size=reach, answers=3, generator=seeded, **more)
 
 

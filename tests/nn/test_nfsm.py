@@ -12,13 +12,14 @@ from detent.errors import BackendUnavailable, BrokenFile, InvalidConfig, Invalid
 from detent.nn import NFSM
 from detent.ops import interface as backends
 from detent.ops.tables import one_hot
-from tests.conftest import backends_under_test
+from tests.conftest import SAMPLED, backends_under_test
 
 HEADS = (7, 3, 2)
 
 
 def layer_of(backend, width=20, heads=HEADS, **more):
-    return NFSM(width, heads, backend=backend, generator=torch.Generator().manual_seed(4), **more).eval()
+    options = {**SAMPLED, **more}
+    return NFSM(width, heads, backend=backend, generator=torch.Generator().manual_seed(4), **options).eval()
 
 
 def follow_tables(layer, x, start):
@@ -159,7 +160,7 @@ def test_the_same_seed_is_the_same_noise_for_every_batch(backend, generator):
 @pytest.mark.parametrize("backend", backends_under_test())
 def test_sampled_tables_follow_the_softmax(backend):
     """With d = 3 and the same input everywhere, the first move is distributed as the softmax of its column."""
-    layer = NFSM(4, (3,), backend=backend, temperature=0.7, generator=torch.Generator().manual_seed(0))
+    layer = NFSM(4, (3,), backend=backend, temperature=0.7, noise=True, generator=torch.Generator().manual_seed(0))
     x = torch.ones(4000, 1, 4)
     with torch.no_grad():
         _, state = layer(x, seed=1)
@@ -325,6 +326,8 @@ def test_heads_are_sixteen_of_twelve_by_default():
     layer = NFSM(width=128)
     assert layer.heads == (12,) * 16
     assert layer.value_width == 8
+    assert not layer.config.noise
+    assert layer.config.temperature == layer.config.remember == 1.0
     assert layer(torch.zeros(1, 3, 128))[0].shape == (1, 3, 128)
 
 

@@ -8,7 +8,7 @@ import torch
 from detent import native
 from detent.nn import NFSM
 from detent.ops.tables import one_hot
-from tests.conftest import backends_under_test
+from tests.conftest import SAMPLED, backends_under_test
 from tests.nn.one_hot_model import run_one_hot
 
 # float64 sums of a few thousand terms of order one to ten; rounding is 1e-16 each
@@ -27,7 +27,7 @@ SHAPES = {
 
 
 def build(name, backend, generator, **more):
-    return NFSM(**SHAPES[name], **more, backend=backend, generator=generator).double()
+    return NFSM(**{**SAMPLED, **SHAPES[name], **more}, backend=backend, generator=generator).double()
 
 
 def gradients(layer, y, last, x, start, generator):
@@ -185,7 +185,7 @@ def test_single_precision_agrees_too(generator):
     found = {}
     x = torch.randn(4, 200, 64, generator=generator)
     for backend in ("reference", "cpu"):
-        layer = NFSM(64, (16, 5), backend=backend, generator=torch.Generator().manual_seed(3))
+        layer = NFSM(64, (16, 5), **SAMPLED, backend=backend, generator=torch.Generator().manual_seed(3))
         y, state = layer(x, seed=1)
         y.square().sum().backward()
         found[backend] = [y.detach(), state, *(parameter.grad for parameter in layer.parameters())]
@@ -204,7 +204,7 @@ def test_gradients_of_several_blocks_of_rows_agree_for_any_number_of_threads(gen
         for backend, threads in (("tree", 1), ("cpu", 1), ("cpu", 2), ("cpu", 7)):
             native.set_threads(threads)
             rows = x.clone().requires_grad_()
-            layer = NFSM(70, heads, backend=backend, generator=torch.Generator().manual_seed(3)).double()
+            layer = NFSM(70, heads, **SAMPLED, backend=backend, generator=torch.Generator().manual_seed(3)).double()
             layer(rows, seed=1)[0].square().mean().backward()
             found.append([rows.grad, *(parameter.grad for parameter in layer.parameters())])
     finally:

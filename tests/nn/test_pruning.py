@@ -18,6 +18,7 @@ from detent.nn.pruning import (
     remove_heads,
     select_indices,
 )
+from tests.conftest import SAMPLED
 
 CLOSE = {"rtol": 0, "atol": 1e-12}
 """float64; the sums over heads are taken in another order."""
@@ -25,7 +26,7 @@ CLOSE = {"rtol": 0, "atol": 1e-12}
 
 def make(heads: tuple[int, ...] = (4, 3, 5), seed: int = 0, **settings: object) -> NFSM:
     generator = torch.Generator().manual_seed(seed)
-    return NFSM(6, heads, generator=generator, **settings).double().eval()  # type: ignore[arg-type]
+    return NFSM(6, heads, generator=generator, **{**SAMPLED, **settings}).double().eval()
 
 
 def draw(*shape: int) -> Tensor:

@@ -20,6 +20,7 @@ from detent.nn import NFSM, Backbone, MambaMinus
 from detent.nn.losses import MASK_CUTOFF, first_error, mask, mask_length
 from detent.tasks import task as get_task
 from detent.train import EndToEndConfig, EndToEndPhase, fast_gradient
+from tests.conftest import SAMPLED
 from tests.train.test_phases import pretrain_phase
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-12}
@@ -52,7 +53,7 @@ class Given(nn.Module):
 
 def fresh(name, heads, *, sharp=1.0, seed=0, **options):
     task, generator = get_task(name), torch.Generator().manual_seed(seed)
-    block = NFSM(32, heads, generator=generator, **options)
+    block = NFSM(32, heads, generator=generator, **{**SAMPLED, **options})
     model = Backbone(task.machine.n_symbols, task.machine.n_states, [block], width=32, generator=generator)
     with torch.no_grad():
         block.weight.mul_(sharp)  # else no column is spread wider than the noise, and nothing is penalised

@@ -28,6 +28,7 @@ from detent.train import (
     count_transitions,
     find_codes,
 )
+from tests.conftest import SAMPLED
 
 SMALL = EndToEndConfig(batch=16, length=12, check_words=32, check_every=5)
 
@@ -35,7 +36,7 @@ SMALL = EndToEndConfig(batch=16, length=12, check_words=32, check_every=5)
 def model_of(name, heads, *, width=32, start=None, seed=0):
     task = get_task(name)
     generator = torch.Generator().manual_seed(seed)
-    block = NFSM(width, heads, initial_state=start, generator=generator)
+    block = NFSM(width, heads, initial_state=start, generator=generator, **SAMPLED)
     symbols, labels = task.machine.n_symbols, task.machine.n_states
     return task, Backbone(symbols, labels, [block], width=width, generator=generator)
 

@@ -14,6 +14,7 @@ from detent.tasks import task as get_task
 from detent.train import EndToEndConfig, EndToEndPhase, PretrainConfig
 from detent.train.stack_pretraining import StackPretrainer, StackPretrainPhase
 from detent.train.stack_supervision import assign_registers, collect_targets, sample_stories
+from tests.conftest import SAMPLED
 
 
 def stack_phase(people: int, *, width: int = 64, steps: int = 400, seed: int = 0) -> StackPretrainPhase:
@@ -21,7 +22,7 @@ def stack_phase(people: int, *, width: int = 64, steps: int = 400, seed: int = 0
     told = sample_stories(task, np.random.default_rng(seed), batch=128)
     layout = assign_registers(task, list(islice(told, 4)))
     blocks = [
-        NFSM(width, heads, initial_state=start, generator=generator)
+        NFSM(width, heads, initial_state=start, generator=generator, **SAMPLED)
         for heads, start in zip(layout.heads, layout.starts, strict=True)
     ]
     model = Backbone(

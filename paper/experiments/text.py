@@ -1,0 +1,150 @@
+"""Next-token prediction on text that needs a state: NFSM, GRU, LSTM or no recurrence between two layers of attention.
+
+    B  texts     L  tokens     m  width     K  keys     V  values
+
+Three languages. `key_value` sets keys to values and asks for them; `swaps` also exchanges the values of two keys;
+`automaton` is a random probabilistic automaton, whose state follows from the tokens and whose entropy is known. Every
+model gets the same CPU time on texts of 64 tokens, and is then evaluated on 64 and on 16,384.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from detent._types import Ints
+
+KEYS, VALUES, FILLERS = 4, 4, 8
+SET, GET, SWAP, FILL = range(4)
+FIRST_KEY, FIRST_VALUE, FIRST_FILLER = 3, 3 + KEYS, 3 + KEYS + VALUES
+STATES, LETTERS = 12, 8
+WIDTH, WINDOW, BATCH, LENGTH, LONG = 64, 4, 32, 64, 16_384
+CHUNK = 64
+"""Queries of attention that are computed together."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """Texts, which of their tokens answer a question, and the entropy of every token where it is known."""
+
+    tokens: Ints
+    """B L."""
+    answers: np.ndarray
+    """B L booleans: tokens that the state determines."""
+    entropy: float | None = None
+    """Nats per token that no model can avoid."""
+
+
+def key_value(batch: int, length: int, generator: np.random.Generator, swaps: bool = False) -> Text:
+    """`set k v`, `get k v`, fillers and, with `swaps`, `swap k k`; a text begins by setting every key."""
+    values = np.zeros((batch, KEYS), dtype=np.int64)
+    tokens = np.empty((batch, -(-length // 3), 3), dtype=np.int64)
+    asks = np.zeros((batch, tokens.shape[1]), dtype=bool)
+    every, chances = np.arange(batch), (0.25, 0.35, 0.2, 0.2) if swaps else (0.3, 0.45, 0.0, 0.25)
+    order = generator.permuted(np.tile(np.arange(KEYS), (batch, 1)), axis=1)
+    for at in range(tokens.shape[1]):
+        kind, first = generator.choice(4, batch, p=chances), generator.integers(0, KEYS, batch)
+        if at < KEYS:
+            kind, first = np.full(batch, SET), order[:, at]
+        second = (first + generator.integers(1, KEYS, batch)) % KEYS
+        values[every, first] = np.where(kind == SET, generator.integers(0, VALUES, batch), values[every, first])
+        third = np.where(kind == SWAP, FIRST_KEY + second, FIRST_VALUE + values[every, first])
+        filler = FIRST_FILLER + generator.integers(0, FILLERS, (batch, 3))
+        tokens[:, at] = np.where((kind == FILL)[:, None], filler, np.stack([kind, FIRST_KEY + first, third], 1))
+        asks[:, at] = kind == GET
+        swapped = values[every, first], values[every, second]
+        for key, value in zip((second, first), swapped, strict=True):
+            values[every, key] = np.where(kind == SWAP, value, values[every, key])
+    answers = np.stack([np.zeros_like(asks), np.zeros_like(asks), asks], 2)
+    return Text(tokens.reshape(batch, -1)[:, :length], answers.reshape(batch, -1)[:, :length])
+
+
+def automaton(batch: int, length: int, generator: np.random.Generator) -> Text:
+    """Letters of a fixed random automaton with 12 states: the state chooses a letter, the letter the next state."""
+    fixed = np.random.default_rng(12)
+    emit = fixed.dirichlet(np.full(LETTERS, 0.5), STATES)
+    move = np.stack([fixed.permutation(STATES) for _ in range(LETTERS)])
+    state = np.zeros(batch, dtype=np.int64)
+    tokens = np.empty((batch, length), dtype=np.int64)
+    cumulative, spent = emit.cumsum(1), 0.0
+    for t in range(length):
+        letter = (generator.random(batch)[:, None] > cumulative[state]).sum(1).clip(max=LETTERS - 1)
+        spent -= np.log(emit[state, letter]).mean()
+        tokens[:, t], state = letter, move[letter, state]
+    return Text(tokens, np.zeros((batch, length), dtype=bool), spent / length)
+
+
+LANGUAGES: dict[str, tuple[int, Callable[[int, int, np.random.Generator], Text]]] = {
+    "key_value": (FIRST_FILLER + FILLERS, key_value),
+    "swaps": (FIRST_FILLER + FILLERS, lambda batch, length, generator: key_value(batch, length, generator, swaps=True)),
+    "automaton": (LETTERS, automaton),
+}
+"""For each language the size of its vocabulary and its sampler."""
+
+
+class WindowAttention(nn.Module):
+    """Causal attention over the last few tokens, with a learned bias for each distance; then an MLP."""
+
+    def __init__(self, width: int, window: int = WINDOW, heads: int = 4) -> None:
+        super().__init__()
+        self.window, self.heads = window, heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.in_proj, self.out_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.distance = nn.Parameter(torch.zeros(heads, window))
+        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.SiLU(), nn.Linear(2 * width, width))
+
+    def forward(self, h: Tensor) -> Tensor:
+        (B, L, m), r, w = h.shape, self.heads, self.window
+        blocks = -(-L // CHUNK)
+        rows = F.pad(self.in_proj(self.norm1(h)), (0, 0, w - 1, blocks * CHUNK - L))
+        query, key, value = rows.view(B, -1, 3, r, m // r).permute(2, 0, 3, 1, 4)  # B r length channels
+        query = query[:, :, w - 1 :].reshape(B, r, blocks, CHUNK, m // r)
+        key, value = (part.unfold(2, CHUNK + w - 1, CHUNK) for part in (key, value))  # ... blocks channels keys
+        distance = torch.arange(CHUNK)[:, None] + w - 1 - torch.arange(CHUNK + w - 1)
+        inside = (distance >= 0) & (distance < w)
+        bias = (
+            self.distance[:, distance.clamp(0, w - 1)][:, None]
+            .masked_fill(~inside, -torch.inf)
+            .expand(-1, blocks, -1, -1)
+        )
+        first = torch.arange(CHUNK + w - 1) < w - 1  # before the text
+        bias = torch.cat([bias[:, :1].masked_fill(first & (distance > 0), -torch.inf), bias[:, 1:]], 1)
+        weights = (query @ key / (m // r) ** 0.5 + bias).softmax(-1)
+        read = (weights @ value.transpose(-1, -2)).reshape(B, r, -1, m // r)[:, :, :L]
+        h = h + self.out_proj(read.transpose(1, 2).flatten(2))
+        return h + self.mlp(self.norm2(h))
+
+
+class Residual(nn.Module):
+    """h + layer(norm(h)), for a recurrent layer."""
+
+    def __init__(self, width: int, layer: nn.Module) -> None:
+        super().__init__()
+        self.norm, self.layer = nn.LayerNorm(width), layer
+
+    def forward(self, h: Tensor) -> Tensor:
+        return h + self.layer(self.norm(h))[0]
+
+
+class TextModel(nn.Module):
+    """Attention and MLP, recurrence, attention and MLP; logits of the next token."""
+
+    def __init__(self, vocabulary: int, recurrences: list[nn.Module], width: int = WIDTH) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, width)
+        nn.init.normal_(self.embedding.weight, std=0.5)
+        layers: list[nn.Module] = [WindowAttention(width)]
+        for recurrence in recurrences:
+            layers += [Residual(width, recurrence), WindowAttention(width)]
+        if not recurrences:
+            layers.append(WindowAttention(width))
+        self.layers = nn.Sequential(*layers)
+        self.readout = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, vocabulary))
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.readout(self.layers(self.embedding(tokens)))

@@ -153,8 +153,10 @@ class GradientConfig:
     """Words per step."""
     length: int = 0
     """Of the longest training words; 0: 16 with probes, 32 without."""
-    first_length: int = 12
-    """Of the first words; then the length follows the first error."""
+    first_length: int = 8
+    """Of the first words; they grow by a symbol ..."""
+    grow_at: float = 0.9
+    """... whenever more than this share of the labels of a batch is right."""
     lr: float = 3e-3
     weight_decay: float = 0.0
     mask_rate: float = 3.0

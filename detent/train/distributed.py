@@ -96,13 +96,13 @@ def begin_attempt(attempt: int) -> None:
         _active.ask(ATTEMPT, attempt)
 
 
-def backward(phase: WidePhase, words: Tensor, labels: Tensor) -> tuple[float, float]:
-    """Set the gradients of a step; returns the loss and the mean first error of the words."""
+def backward(phase: WidePhase, words: Tensor, labels: Tensor) -> tuple[float, float, float]:
+    """Set the gradients of a step; returns the loss, the mean first error of the words, the share of right labels."""
     phase.optimizer.zero_grad(set_to_none=True)
     if _active is None or not phase.parallel:
-        loss, first = phase.compute_loss(words, labels)
+        loss, first, right = phase.compute_loss(words, labels)
         loss.backward()
-        return float(loss.detach()), float(first.float().mean())
+        return float(loss.detach()), float(first.float().mean()), float(right)
     _active.ask(STEP, *words.shape, phase.total_steps + phase.steps)
     return _share_of_step(_active, phase, words, labels)
 
@@ -137,8 +137,8 @@ def serve(group: Group, config: TrainConfig, task: Task) -> None:
             _share_of_step(group, phase, *torch.empty(2, B, L, dtype=torch.int64))
 
 
-def _share_of_step(group: Group, phase: WidePhase, words: Tensor, labels: Tensor) -> tuple[float, float]:
-    """Words, labels and weights from rank 0; the sum of all gradients, the loss and the first error to rank 0."""
+def _share_of_step(group: Group, phase: WidePhase, words: Tensor, labels: Tensor) -> tuple[float, float, float]:
+    """Words, labels and weights from rank 0; the sum of all gradients and what `backward` returns to rank 0."""
     batch = torch.stack([words.long(), labels.long()])
     dist.broadcast(batch, 0)
     parameters = list(phase.module.parameters())
@@ -150,19 +150,19 @@ def _share_of_step(group: Group, phase: WidePhase, words: Tensor, labels: Tensor
             parameter.copy_(part.view_as(parameter))
     mine = batch.tensor_split(group.world, 1)[group.rank]
     share = mine.shape[1] / batch.shape[1]
-    loss, first = phase.compute_loss(mine[0], mine[1])
+    loss, first, right = phase.compute_loss(mine[0], mine[1])
     (loss * share).backward()
     flat = [torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in parameters]
-    numbers = torch.stack([loss.detach() * share, first.float().mean() * share])
+    numbers = torch.stack([loss.detach(), first.float().mean(), right]) * share
     own = torch.cat([*flat, numbers])
     gathered = [torch.empty_like(own) for _ in range(group.world)] if group.rank == 0 else None
     dist.gather(own, gathered, 0)
     if gathered is None:
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     total = gathered[0]
     for part in gathered[1:]:
         total = total + part
-    *grads, numbers = total.split([*sizes, 2])
+    *grads, numbers = total.split([*sizes, 3])
     for parameter, grad in zip(parameters, grads, strict=True):
         parameter.grad = grad.view_as(parameter)
-    return float(numbers[0]), float(numbers[1])
+    return float(numbers[0]), float(numbers[1]), float(numbers[2])

@@ -179,14 +179,16 @@ class WidePhase(Phase):
         settings = self.settings
         self.prepare_step()
         batch = self.task.sample(settings.batch, self.length, self.generator)
-        loss, mean_first_error = backward(self, tokens_of(batch), labels_of(batch))
+        loss, mean_first_error, label_accuracy = backward(self, tokens_of(batch), labels_of(batch))
         nn.utils.clip_grad_norm_(self.module.parameters(), settings.clip)
         self.optimizer.step()
         self.steps, self.loss, self.mean_first_error = self.steps + 1, loss, mean_first_error
-        self.length = int(min(settings.length, max(self.length, 1.2 * self.mean_first_error + 5)))
+        if label_accuracy > settings.grow_at:
+            self.length = min(settings.length, self.length + 1)
 
-    def compute_loss(self, words: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """(loss, first error of every word): cross-entropy up to the first error, of the model and of the probes."""
+    def compute_loss(self, words: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(loss, first error of every word, share of right labels): cross-entropy up to the first error, of the model
+        and of the probes."""
         model, settings, block = self.model, self.settings, block_of(self.model)
         encoded, rows = encode_symbols(model)
         if self.probes is None:
@@ -202,12 +204,13 @@ class WidePhase(Phase):
             weight, bias, wanted = weight[compared], bias[compared], torch.searchsorted(compared, labels)  # type: ignore[assignment]
         logits = linear(features, weight, bias)
         first = first_error(logits.detach(), wanted)
+        right = (logits.detach().argmax(-1) == wanted).float().mean()
         shares = mask(first, labels.shape[1], settings.mask_rate)
         shares = shares / shares.sum(dim=1, keepdim=True) / len(labels)
         terms = cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="none").view_as(shares)
         if self.probes is not None and states is not None:
             terms = terms + settings.probe_weight * self.probes.losses(states, labels)
-        return (shares * terms).sum(), first
+        return (shares * terms).sum(), first, right
 
     def check(self) -> Row:
         settings = self.settings

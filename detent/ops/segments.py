@@ -190,7 +190,7 @@ def make_layout(
     the start states are known to be in range. `stretch` is for sequences that are split over ranks: (rows of earlier
     ranks, rows of all ranks) of a sequence, or of all packed ones; `lengths` and `cu_seqlens` are then of the whole.
     """
-    before, total = stretch or (0, shape[-1])
+    before, total = stretch or (0, shape[1 if cu_seqlens is None else 0])
     if cu_seqlens is not None:
         _check_cu_seqlens(cu_seqlens, total)
         segments = packed_segments((cu_seqlens - before).clamp(0, shape[0]) if stretch else cu_seqlens)

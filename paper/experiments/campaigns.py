@@ -23,7 +23,7 @@ from detent.train.config import wide_heads
 from detent.train.free_text import extract_free_text
 from detent.train.gradient import compress
 from detent.train.trainer import Trainer
-from paper.experiments import geometry, story_stream
+from paper.experiments import comparison, geometry, story_stream
 from paper.experiments.regions import REGIONS
 from paper.experiments.runner import SEEDS, Campaign, Job, Options
 
@@ -177,6 +177,17 @@ def paper_full_jobs(options: Options) -> Iterator[Job]:
                 config = configure(name, recipe="paper", seed=seed, heads=heads, restarts=0)
                 folder = options.runs / f"{name}-{seed}-paper-{kind}"
                 yield Job(key, partial(paper_full_row, config, key, folder, seconds))
+
+
+def comparison_jobs(options: Options) -> Iterator[Job]:
+    """Cells in the same plain model; large groups have a longer budget."""
+    for seed in options.seeds:
+        for name in options.tasks:
+            large = len(get_task(name).labels) > 24
+            seconds = float(options.settings["seconds_large" if large else "seconds"])
+            for cell in options.cells:
+                key: Row = {"task": name, "cell": cell, "seed": seed, "budget_seconds": seconds}
+                yield Job(key, partial(comparison.comparison_row, get_task(name), cell, seed, seconds))
 
 
 def baseline_row(config: TrainConfig, folder: Path, until: int | None = None) -> Row:
@@ -371,6 +382,11 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
         name="paper_full", file="paper_full.jsonl", jobs=paper_full_jobs,
         tasks=("S3", "FF", "DFF5", "S4", "A5", "Z16", "M11"), seeds=(42, 43), settings={"minutes": 5.0},
         summary="Train the NFSM by the paper's recipe for all of its 100,000 steps, with its heads and with wide ones.",
+    ),
+    Campaign(
+        name="comparison", file="comparison.jsonl", jobs=comparison_jobs, tasks=("Z2", "Z5", "S3", "FF", "A5", "S5"),
+        cells=tuple(comparison.CELLS), settings={"seconds": 15.0, "seconds_large": 40.0},
+        summary="NFSM, GRU, LSTM and Mamba- in the same plain model, with equal CPU time.",
     ),
     Campaign(
         name="baselines", file="baselines.jsonl", jobs=baseline_jobs, tasks=("FF", "DFF5", "Z2", "S3", "S4"),

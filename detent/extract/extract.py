@@ -21,7 +21,7 @@ from detent.extract.graph.trace import unwrapped
 from detent.extract.network import EvaluatedNetwork, Network
 from detent.extract.result import REFUSED, Extracted, LayerTables
 from detent.nn import Backbone
-from detent.nn.wrapped import refuse_wrapped
+from detent.nn.wrapped import refuse_gated, refuse_wrapped
 
 if TYPE_CHECKING:
     from detent.extract.adapter import Adapter
@@ -47,6 +47,8 @@ def extract(
       traced models without a grammar.
     - `progress`: called with the number of configurations reached, and of those not yet expanded.
     """
+    if isinstance(model, nn.Module):
+        refuse_gated(model)
     if not isinstance(model, Backbone):
         return _extract_foreign(model, symbols, inputs, labels, grammar, format, budget, progress, prune=prune)
     if inputs is not None:

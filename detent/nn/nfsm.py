@@ -72,6 +72,9 @@ class NFSM(Pretrained, nn.Module):
         values hold states for longer; the paper has none."""
         dictionary: int | None = None
         """If given, the logits are mixtures of this many learned logit matrices, with weights affine in the input."""
+        gate: bool = False
+        """Whether the concatenated value vectors are multiplied by SiLU of an affine map of the input before they are
+        projected, so that a step reads some heads and not others. It helps in language models; extraction refuses it."""
         initial_state: tuple[int, ...] = ()
         """Index of each head before the first step and after a reset; zeros by default."""
         chunk: int = 0
@@ -102,7 +105,7 @@ class NFSM(Pretrained, nn.Module):
     def __init__(
         self, width: int, heads: Sequence[int] = DEFAULT_HEADS, *, value_width: int | None = None,
         temperature: float = 1.0, noise: bool = False, remember: float = 1.0, dictionary: int | None = None,
-        initial_state: Sequence[int] | None = None, chunk: int = 0, backend: str = "auto",
+        gate: bool = False, initial_state: Sequence[int] | None = None, chunk: int = 0, backend: str = "auto",
         generator: torch.Generator | None = None, process_group: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -113,7 +116,7 @@ class NFSM(Pretrained, nn.Module):
             )
         self.config = NFSM.Config(
             width=width, heads=whole_numbers("heads", heads), value_width=value_width, temperature=temperature,
-            noise=noise, remember=remember, dictionary=dictionary, chunk=chunk,
+            noise=noise, remember=remember, dictionary=dictionary, gate=gate, chunk=chunk,
             initial_state=whole_numbers("initial_state", () if initial_state is None else initial_state),
         )  # fmt: skip
         self.backend = resolve(backend)
@@ -128,6 +131,7 @@ class NFSM(Pretrained, nn.Module):
         self.bias = nn.Parameter(torch.empty(entries))
         self.values = nn.Parameter(torch.empty(sum(self.heads), self.value_width))
         self.out_proj = nn.Linear(self.value_width * len(self.heads), width)
+        self.gate_proj = nn.Linear(width, self.value_width * len(self.heads)) if gate else None
         self.reset_parameters(generator)
         self.register_state_dict_post_hook(_note_heads)
         self.register_load_state_dict_pre_hook(_refuse_other_heads)
@@ -135,7 +139,7 @@ class NFSM(Pretrained, nn.Module):
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Truncated normal weights of variance 1 / fan-in, unit-variance value vectors, and zero biases except
         `remember` for the logits that keep an index where it is."""
-        linears = [self.out_proj] + ([self.mix_proj] if self.mix_proj is not None else [])
+        linears = [linear for linear in (self.out_proj, self.mix_proj, self.gate_proj) if linear is not None]
         truncated_(self.weight, generator)
         nn.init.zeros_(self.bias)
         with torch.no_grad():
@@ -176,7 +180,7 @@ class NFSM(Pretrained, nn.Module):
         - `carry_gradient`: return the state as one-hot rows (B S) that carry the gradient to the next call,
           which takes them as `state`.
         """
-        plain = is_plain(self.out_proj)
+        plain = is_plain(self.out_proj) and self.gate_proj is None
         params = self._readout_params if plain else self._concatenated_params
         call = self._call(x, state, lengths, cu_seqlens, resets, seed, params)
         if call.seed is not None or (torch.is_grad_enabled() and call.requires_grad):
@@ -185,7 +189,10 @@ class NFSM(Pretrained, nn.Module):
         else:
             y, final = forward_eval(call)
             final = one_hot(final, self.heads, y.dtype) if carry_gradient else final
-        y = y if plain else self.out_proj(y.to(self.values.dtype))
+        if self.gate_proj is not None:
+            y = self._gated(y, x)
+        elif not plain:
+            y = self.out_proj(y.to(self.values.dtype))
         return y.to((x[0] if isinstance(x, tuple) else x).dtype), final
 
     def one_hot_states(
@@ -232,7 +239,9 @@ class NFSM(Pretrained, nn.Module):
         states = torch.empty(x.shape[0], len(self.heads), dtype=torch.int64, device=x.device)
         segments = batch_segments(x.shape[0], 1)
         final = ops.argmax_trajectories(self._logit_source(x), segments, start, states, self.heads)
-        return ops.read_rows(*self._readout_params(), states, self.heads).to(x.dtype), final
+        params = self._readout_params() if self.gate_proj is None else self._concatenated_params()
+        y = ops.read_rows(*params, states, self.heads)
+        return (y if self.gate_proj is None else self._gated(y, x)).to(x.dtype), final
 
     def logits(self, x: Tensor) -> tuple[Tensor, ...]:
         """One array per head, ... d d: entry [j, k] scores the move from index k to index j; differentiable."""
@@ -314,6 +323,17 @@ class NFSM(Pretrained, nn.Module):
         width = self.value_width * len(self.heads)
         identity = torch.eye(width).to(self.bias)
         return self._cast(self.values), self._cast(identity), self._cast(identity.new_zeros(width))
+
+    def _gated(self, values: Tensor, x: Rows) -> Tensor:
+        """The output, from the concatenated value vectors of every step and the inputs; sums in one order."""
+        assert self.gate_proj is not None
+        rows, index = x if isinstance(x, tuple) else (x, None)
+        flat = self._cast(rows).reshape(-1, self.config.width)
+        projections = [(self._cast(one.weight), self._cast(one.bias)) for one in (self.gate_proj, self.out_proj)]
+        gate = nn.functional.silu(ordered_linear(flat, *projections[0], self.backend))
+        gate = (gate if index is None else gate[index]).view_as(values)
+        y = ordered_linear((values * gate).reshape(-1, values.shape[-1]), *projections[1], self.backend)
+        return y.view(*values.shape[:-1], self.config.width)
 
     def _one_hot_params(self) -> tuple[Tensor, Tensor, Tensor]:
         """A read-out whose output is the one-hot index of every head."""

@@ -131,6 +131,9 @@ def select_indices(layer: NFSM, kept: Sequence[Sequence[int]], offset: Tensor | 
     smaller.values.copy_(layer.values[values])
     smaller.out_proj.weight.copy_(layer.out_proj.weight[:, columns])
     smaller.out_proj.bias.copy_(layer.out_proj.bias if offset is None else layer.out_proj.bias + offset)
+    if layer.gate_proj is not None and smaller.gate_proj is not None:
+        smaller.gate_proj.weight.copy_(layer.gate_proj.weight[columns])
+        smaller.gate_proj.bias.copy_(layer.gate_proj.bias[columns])
     if layer.mix_proj is not None and smaller.mix_proj is not None:
         smaller.mix_proj.load_state_dict(layer.mix_proj.state_dict())
     return smaller.train(layer.training)

@@ -38,7 +38,7 @@ def wrapped_modules(model: nn.Module) -> Iterator[tuple[str, str]]:
     for name, module in model.named_modules():
         if has_hooks(module):
             yield name or type(module).__name__, "has hooks"
-        elif name.rpartition(".")[2] in ("out_proj", "mix_proj") and not is_plain(module):
+        elif name.rpartition(".")[2] in ("out_proj", "mix_proj", "gate_proj") and not is_plain(module):
             yield name, f"is a {type(module).__name__} instead of a plain nn.Linear"
 
 
@@ -49,3 +49,13 @@ def refuse_wrapped(model: nn.Module) -> None:
             f"extraction reads weights, and {name} {why}, so what it computes is not in them; merge or remove it first "
             "(peft: `model.merge_and_unload()`, hooks: `handle.remove()`)."
         )
+
+
+def refuse_gated(model: nn.Module) -> None:
+    """Raise InvalidInput for a model with an NFSM whose output is gated by its input."""
+    for name, module in model.named_modules():
+        if getattr(module, "gate_proj", None) is not None and hasattr(module, "heads"):
+            raise InvalidInput(
+                f"extraction does not know output gates, and {name or 'this layer'} was built with gate=True; build "
+                "the layer without it."
+            )

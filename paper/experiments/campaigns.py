@@ -23,7 +23,7 @@ from detent.train.config import wide_heads
 from detent.train.free_text import extract_free_text
 from detent.train.gradient import compress
 from detent.train.trainer import Trainer
-from paper.experiments import comparison, geometry, story_stream
+from paper.experiments import comparison, geometry, story_stream, supervision
 from paper.experiments.regions import REGIONS
 from paper.experiments.runner import SEEDS, Campaign, Job, Options
 
@@ -188,6 +188,18 @@ def comparison_jobs(options: Options) -> Iterator[Job]:
             for cell in options.cells:
                 key: Row = {"task": name, "cell": cell, "seed": seed, "budget_seconds": seconds}
                 yield Job(key, partial(comparison.comparison_row, get_task(name), cell, seed, seconds))
+
+
+def supervision_jobs(options: Options) -> Iterator[Job]:
+    """Every machine with every kind of supervision; the labels of a Mealy machine are always its outputs."""
+    for seed in options.seeds:
+        for name in options.tasks:
+            for kind in supervision.KINDS:
+                if kind == "every":
+                    continue  # the campaign `learning` has states at every symbol
+                key: Row = {"machine": name, "kind": kind, "seed": seed}
+                steps = int(options.settings["steps"])
+                yield Job(key, partial(supervision.supervision_row, name, kind, seed, steps))
 
 
 def baseline_row(config: TrainConfig, folder: Path, until: int | None = None) -> Row:
@@ -387,6 +399,11 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
         name="comparison", file="comparison.jsonl", jobs=comparison_jobs, tasks=("Z2", "Z5", "S3", "FF", "A5", "S5"),
         cells=tuple(comparison.CELLS), settings={"seconds": 15.0, "seconds_large": 40.0},
         summary="NFSM, GRU, LSTM and Mamba- in the same plain model, with equal CPU time.",
+    ),
+    Campaign(
+        name="supervision", file="supervision.jsonl", jobs=supervision_jobs, tasks=tuple(supervision.MACHINES),
+        settings={"steps": 2000},
+        summary="Learn machines from the last label, from outputs, from wrong labels and from clouds of vectors.",
     ),
     Campaign(
         name="baselines", file="baselines.jsonl", jobs=baseline_jobs, tasks=("FF", "DFF5", "Z2", "S3", "S4"),

@@ -23,7 +23,7 @@ from detent.train.config import wide_heads
 from detent.train.free_text import extract_free_text
 from detent.train.gradient import compress
 from detent.train.trainer import Trainer
-from paper.experiments import comparison, geometry, story_stream, supervision
+from paper.experiments import comparison, geometry, story_stream, supervision, text
 from paper.experiments.regions import REGIONS
 from paper.experiments.runner import SEEDS, Campaign, Job, Options
 
@@ -200,6 +200,15 @@ def supervision_jobs(options: Options) -> Iterator[Job]:
                 key: Row = {"machine": name, "kind": kind, "seed": seed}
                 steps = int(options.settings["steps"])
                 yield Job(key, partial(supervision.supervision_row, name, kind, seed, steps))
+
+
+def text_jobs(options: Options) -> Iterator[Job]:
+    seconds = float(options.settings["seconds"])
+    for seed in options.seeds:
+        for language in options.tasks:
+            for cell in options.cells:
+                key: Row = {"language": language, "cell": cell, "seed": seed, "budget_seconds": seconds}
+                yield Job(key, partial(text.text_row, language, cell, seed, seconds))
 
 
 def baseline_row(config: TrainConfig, folder: Path, until: int | None = None) -> Row:
@@ -404,6 +413,11 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
         name="supervision", file="supervision.jsonl", jobs=supervision_jobs, tasks=tuple(supervision.MACHINES),
         settings={"steps": 2000},
         summary="Learn machines from the last label, from outputs, from wrong labels and from clouds of vectors.",
+    ),
+    Campaign(
+        name="text", file="text.jsonl", jobs=text_jobs, tasks=tuple(text.LANGUAGES), cells=tuple(text.CELLS),
+        seeds=(42, 43, 44), settings={"seconds": 60.0},
+        summary="Predict the next token of text that needs a state, with equal CPU time.",
     ),
     Campaign(
         name="baselines", file="baselines.jsonl", jobs=baseline_jobs, tasks=("FF", "DFF5", "Z2", "S3", "S4"),

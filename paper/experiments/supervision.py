@@ -70,9 +70,12 @@ def login() -> Mealy:
 
 
 MACHINES: dict[str, Callable[[], Moore | Mealy]] = {
-    **{name: (lambda name=name: get_task(name).machine) for name in ("S3", "S4", "A5")},
-    "adder": serial_adder, "login": login,
-}  # fmt: skip
+    "S3": lambda: get_task("S3").machine,
+    "S4": lambda: get_task("S4").machine,
+    "A5": lambda: get_task("A5").machine,
+    "adder": serial_adder,
+    "login": login,
+}
 
 
 def colored(machine: Moore) -> Moore:
@@ -220,11 +223,11 @@ def supervision_row(name: str, kind: str, seed: int, steps: int) -> Row:
     else:
         model = shrink(model, data)
         row["heads"] = list(model.layer.heads)
-        given = {"inputs": dict(zip(machine.symbols, data.prototypes, strict=True))} if data.cloud else {}
+        vectors = dict(zip(machine.symbols, data.prototypes, strict=True)) if data.cloud else None
         try:
             machine_found = extract(
-                model, symbols=None if data.cloud else machine.symbols, labels=data.labels,
-                budget=Budget(configurations=60_000, seconds=60.0), **given,
+                model, symbols=None if data.cloud else machine.symbols, inputs=vectors, labels=data.labels,
+                budget=Budget(configurations=60_000, seconds=60.0),
             )  # fmt: skip
         except BudgetExceeded as error:
             row["verdict"] = str(error)

@@ -1,4 +1,4 @@
-"""Next-token prediction on text that needs a state: NFSM, GRU, LSTM or no recurrence between two layers of attention.
+"""Next-token prediction on text that needs a state: NFSM, GRU, LSTM or no recurrence, before a layer of attention.
 
     B  texts     L  tokens     m  width     K  keys     V  values
 
@@ -9,6 +9,7 @@ model gets the same CPU time on texts of 64 tokens, and is then evaluated on 64 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,13 +18,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from detent._types import Ints
+from detent import NFSM
+from detent._types import Bools, Ints
+from detent.nn import GRU, LSTM, CausalConvolution
+from detent.records import Row
 
 KEYS, VALUES, FILLERS = 4, 4, 8
 SET, GET, SWAP, FILL = range(4)
 FIRST_KEY, FIRST_VALUE, FIRST_FILLER = 3, 3 + KEYS, 3 + KEYS + VALUES
 STATES, LETTERS = 12, 8
 WIDTH, WINDOW, BATCH, LENGTH, LONG = 64, 4, 32, 64, 16_384
+TEXTS, LR = 20_000, 3e-3
 CHUNK = 64
 """Queries of attention that are computed together."""
 
@@ -34,7 +39,7 @@ class Text:
 
     tokens: Ints
     """B L."""
-    answers: np.ndarray
+    answers: Bools
     """B L booleans: tokens that the state determines."""
     entropy: float | None = None
     """Nats per token that no model can avoid."""
@@ -68,7 +73,7 @@ def automaton(batch: int, length: int, generator: np.random.Generator) -> Text:
     """Letters of a fixed random automaton with 12 states: the state chooses a letter, the letter the next state."""
     fixed = np.random.default_rng(12)
     emit = fixed.dirichlet(np.full(LETTERS, 0.5), STATES)
-    move = np.stack([fixed.permutation(STATES) for _ in range(LETTERS)])
+    move = fixed.integers(0, STATES, (LETTERS, STATES))
     state = np.zeros(batch, dtype=np.int64)
     tokens = np.empty((batch, length), dtype=np.int64)
     cumulative, spent = emit.cumsum(1), 0.0
@@ -120,31 +125,88 @@ class WindowAttention(nn.Module):
         return h + self.mlp(self.norm2(h))
 
 
-class Residual(nn.Module):
-    """h + layer(norm(h)), for a recurrent layer."""
+class Recurrence(nn.Module):
+    """h + layer(conv(norm(h))), for a recurrent layer; the convolution sees the last four tokens."""
 
-    def __init__(self, width: int, layer: nn.Module) -> None:
+    def __init__(self, layer: nn.Module, width: int = WIDTH) -> None:
         super().__init__()
-        self.norm, self.layer = nn.LayerNorm(width), layer
+        self.norm, self.conv, self.layer = nn.LayerNorm(width), CausalConvolution(width, 4), layer
 
     def forward(self, h: Tensor) -> Tensor:
-        return h + self.layer(self.norm(h))[0]
+        return h + self.layer(self.conv(self.norm(h))[0])[0]
+
+
+CELLS: dict[str, Callable[[], nn.Module | None]] = {
+    "nfsm": lambda: NFSM(WIDTH, (4,) * 40 + (12,) * 8, gate=True),
+    "gru": lambda: GRU(WIDTH),
+    "lstm": lambda: LSTM(WIDTH),
+    "none": lambda: None,
+}
+"""The recurrent layer, the same for all languages."""
 
 
 class TextModel(nn.Module):
-    """Attention and MLP, recurrence, attention and MLP; logits of the next token."""
+    """Recurrence, window attention and MLP; logits of the next token."""
 
-    def __init__(self, vocabulary: int, recurrences: list[nn.Module], width: int = WIDTH) -> None:
+    def __init__(self, vocabulary: int, layer: nn.Module | None, width: int = WIDTH) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         nn.init.normal_(self.embedding.weight, std=0.5)
-        layers: list[nn.Module] = [WindowAttention(width)]
-        for recurrence in recurrences:
-            layers += [Residual(width, recurrence), WindowAttention(width)]
-        if not recurrences:
-            layers.append(WindowAttention(width))
-        self.layers = nn.Sequential(*layers)
+        first = WindowAttention(width) if layer is None else Recurrence(layer, width)
+        self.layers = nn.Sequential(first, WindowAttention(width))
         self.readout = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, vocabulary))
 
     def forward(self, tokens: Tensor) -> Tensor:
         return self.readout(self.layers(self.embedding(tokens)))
+
+
+@torch.no_grad()
+def evaluate(model: TextModel, text: Text) -> tuple[float, float]:
+    """(share of answers that are right, nats per token), of all tokens but the first."""
+    right = asked = tokens = 0
+    nats = 0.0
+    batches = (torch.from_numpy(array).split(32) for array in (text.tokens, text.answers))
+    for part, answers in zip(*batches, strict=True):
+        logits, wanted, counted = model.eval()(part)[:, :-1], part[:, 1:], answers[:, 1:]
+        nats += float(F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="sum"))
+        right += int((logits.argmax(-1) == wanted)[counted].sum())
+        asked, tokens = asked + int(counted.sum()), tokens + wanted.numel()
+    return right / max(asked, 1), nats / tokens
+
+
+def fit(model: TextModel, texts: Tensor, generator: np.random.Generator, seconds: float) -> int:
+    """Train on random batches of the texts for so many CPU seconds; the number of steps."""
+    optimizer = torch.optim.AdamW(model.parameters(), LR, weight_decay=0.0, fused=True)
+    steps, used = 0, 0.0
+    while used < seconds:
+        started = time.process_time()
+        for group in optimizer.param_groups:
+            group["lr"] = LR * min(1.0, 2.0 * (1.0 - used / seconds) + 0.02)
+        batch = texts[torch.from_numpy(generator.integers(0, len(texts), BATCH))]
+        logits = model.train()(batch)[:, :-1]
+        loss = F.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        steps, used = steps + 1, used + time.process_time() - started
+    return steps
+
+
+def text_row(language: str, cell: str, seed: int, seconds: float) -> Row:
+    """Train one cell on a language; what it predicts on short and on long texts."""
+    vocabulary, sample = LANGUAGES[language]
+    torch.manual_seed(seed)
+    generator = np.random.default_rng(seed)
+    model = TextModel(vocabulary, CELLS[cell]())
+    texts = torch.from_numpy(sample(TEXTS, LENGTH, generator).tokens)
+    row: Row = {
+        "language": language, "cell": cell, "seed": seed, "budget_seconds": seconds,
+        "steps": fit(model, texts, generator, seconds), "parameters": sum(one.numel() for one in model.parameters()),
+        "threads": torch.get_num_threads(),
+    }  # fmt: skip
+    for count, length in ((256, LENGTH), (4, LONG)):
+        text = sample(count, length, np.random.default_rng([seed, length]))
+        answers, nats = evaluate(model, text)
+        row[str(length)] = {"answers": round(answers, 4), "nats": round(nats, 4), "entropy": text.entropy}
+    return row

@@ -346,11 +346,7 @@ class Extracted:
         self.standalone.save(path)
 
     def watch(self, x: Any, state: Any = None) -> Any:
-<<<<<<< HEAD
         """Run the network on real inputs (L n): a `Watched`, with labels, margins and inputs outside all regions."""
-=======
-        """Run the network on real inputs (L n): a `Watched` with labels, margins and inputs that leave every region."""
->>>>>>> 639df79 ([paper] Campaign text; tests of the comparison, of weaker supervision and of text.)
         if self.source is None:
             raise InvalidInput("watch is for machines whose symbols are input vectors: extract with inputs={...}.")
         return self.source.watch(self, x, state)

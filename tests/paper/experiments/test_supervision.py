@@ -64,7 +64,7 @@ def test_is_right_notices_one_wrong_label() -> None:
     assert not supervision.is_right(oracle, data_of("every"))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kind", ["last", "cloud"])
+@pytest.mark.parametrize("kind", ["last", pytest.param("cloud", marks=pytest.mark.slow)])
 def test_supervision_row_of_the_adder_is_certified(kind: str) -> None:
     row = supervision.supervision_row("adder", kind, 42, 500)
     assert row["certified"], row["verdict"]

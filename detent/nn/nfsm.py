@@ -74,7 +74,8 @@ class NFSM(Pretrained, nn.Module):
         """If given, the logits are mixtures of this many learned logit matrices, with weights affine in the input."""
         gate: bool = False
         """Whether the concatenated value vectors are multiplied by SiLU of an affine map of the input before they are
-        projected, so that a step reads some heads and not others. Helps in language models; extraction refuses it."""
+        projected, so that a step reads some heads and not others. Helps in language models. States stay exact; the
+        output of a call in pieces equals that of one call to rounding. Extraction refuses it."""
         initial_state: tuple[int, ...] = ()
         """Index of each head before the first step and after a reset; zeros by default."""
         chunk: int = 0

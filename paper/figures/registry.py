@@ -14,7 +14,7 @@ from typing import Any
 from detent.errors import BrokenFile
 from detent.records import Row
 from detent.report.figures import length_sweep
-from paper.figures import drift, gap, geometry, tso, walltime
+from paper.figures import comparison, drift, gap, geometry, tso, walltime
 from paper.theory.drift import drift_rows
 
 RESULTS = "results"
@@ -59,6 +59,10 @@ def _stream_rows() -> Iterable[Row]:
 
 
 FIGURES: dict[str, FigureSpec] = {spec.name: spec for spec in (
+    FigureSpec(
+        name="comparison", paint=comparison.paint, command="python -m paper run comparison",
+        description="Share of right labels against length: NFSM, GRU, LSTM and Mamba- in the same model.",
+    ),
     FigureSpec(
         name="drift", paint=drift.paint, compute=drift_rows,
         description="Phase and norm of a rotation whose weights were rounded once to each number format.",

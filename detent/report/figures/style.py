@@ -24,6 +24,8 @@ MODELS: dict[str, tuple[str, str, str, Any]] = {
     "pdssm": ("PD-SSM", "#E0AA2E", "D", (0, (5, 1.4, 1.2, 1.4))),
     "bmru": ("BMRU", "#7B4B94", "v", (0, (3, 1, 1, 1, 1, 1))),
     "cmru": ("CMRU", "#A7A7A7", "P", (0, (8, 2))),
+    "gru": ("GRU", "#5B8E3E", "X", (0, (4, 1, 1, 1))),
+    "lstm": ("LSTM", "#3A3A3A", "*", (0, (2, 1))),
 }
 """By cell: name, color, marker and line."""
 STATES = ("#1F2A6B", "#E9C46A", "#C2410C", "#5FB7A8", "#7B4B94", "#A3B18A", "#4A4A4A", "#E4A6B7")

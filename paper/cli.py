@@ -1,6 +1,6 @@
 """`python -m paper`: the paper's tables, figures and experiments.
 
-python -m paper table census|drift|results|seeds
+python -m paper table census|comparison|drift|results|seeds|supervision
 python -m paper figure drift|gap|geometry|realization|tso|walltime|sweep -o FILE
 python -m paper run NAME
 """
@@ -101,6 +101,34 @@ def census(form: Format = Form.text, as_json: AsJson = False) -> None:
         show_census(rows)
     else:
         print(census_table(rows).render(form.value))
+
+
+@table.command("comparison")
+def comparison_command(rows: Rows = Path("results/comparison.jsonl"), form: Format = Form.text) -> None:
+    """NFSM, GRU, LSTM and Mamba- in the same plain model at equal CPU time.
+
+    Examples:
+
+        python -m paper table comparison --format markdown
+    """
+    from detent import records
+    from paper.tables import comparison_table
+
+    print(comparison_table(list(records.read(rows))).render(form.value))
+
+
+@table.command("supervision")
+def supervision_command(rows: Rows = Path("results/supervision.jsonl"), form: Format = Form.text) -> None:
+    """Machines learned from the last label, from outputs, from wrong labels and from clouds of vectors.
+
+    Examples:
+
+        python -m paper table supervision --format markdown
+    """
+    from detent import records
+    from paper.tables import supervision_table
+
+    print(supervision_table(list(records.read(rows))).render(form.value))
 
 
 @table.command("drift")

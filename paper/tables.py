@@ -185,3 +185,38 @@ def drift_table(rows: Sequence[Row]) -> Table:
             "closed form: computed from the angle of the rounded weights, because iterating would take too long.",
         ),
     )
+
+
+def comparison_table(rows: Sequence[Row]) -> Table:
+    """The comparison of cells in the same plain model: mean share of right labels over seeds, at every length."""
+    lengths = sorted({int(length) for row in rows for length in row["accuracy"]})
+    lines = []
+    for task in dict.fromkeys(row["task"] for row in rows):
+        for cell in dict.fromkeys(row["cell"] for row in rows):
+            mine = [row for row in rows if (row["task"], row["cell"]) == (task, cell)]
+            if not mine:
+                continue
+            means = [sum(row["accuracy"][str(length)] for row in mine) / len(mine) for length in lengths]
+            exact = sum(all(share == 1.0 for share in row["accuracy"].values()) for row in mine)
+            seconds = [row["cpu_seconds"] for row in mine]
+            lines.append(
+                (task, cell, *(f"{mean:.3f}" for mean in means), f"{exact} of {len(mine)}",
+                 f"{sorted(seconds)[len(seconds) // 2]:.0f}")
+            )  # fmt: skip
+    header = ("task", "cell", *(f"{length:,}" for length in lengths), "exact at all", "CPU seconds")
+    return Table(title="Share of right labels among the last 64 of a word", header=header, rows=lines)
+
+
+def supervision_table(rows: Sequence[Row]) -> Table:
+    """Machines learned from weaker supervision: how many runs are certified, and the median of their steps."""
+    kinds = list(dict.fromkeys(row["kind"] for row in rows))
+    lines = []
+    for task in dict.fromkeys(row["task"] for row in rows):
+        cells = []
+        for kind in kinds:
+            mine = [row for row in rows if (row["task"], row["kind"]) == (task, kind)]
+            steps = sorted(row["steps"] for row in mine if row["certified"])
+            middle = f", {steps[len(steps) // 2]:,} steps" if steps else ""
+            cells.append(f"{len(steps)} of {len(mine)}{middle}")
+        lines.append((task, *cells))
+    return Table(title="Certified runs by supervision", header=("machine", *kinds), rows=lines)

@@ -12,6 +12,7 @@ import pytest
 from detent import records
 from detent.certify.check import check
 from detent.records import Row
+from paper.tables import comparison_table, supervision_table
 
 RESULTS = Path(__file__).parents[1] / "results"
 CERTIFICATES = sorted((RESULTS / "certificates").glob("*.json"))
@@ -144,3 +145,29 @@ def test_the_table_by_recipe_in_the_readme_is_the_rows() -> None:
     for name in ("Z5", "S5"):
         mine = learning_rows(name)
         assert not mine or f"{name} ({sum(row['certified'] for row in mine)} of {len(mine)})" in text
+
+
+def tables_of(page: str) -> set[str]:
+    return {line for line in (RESULTS.parent / page).read_text(encoding="utf-8").splitlines() if line.startswith("| ")}
+
+
+@pytest.mark.parametrize("name", ["comparison", "supervision"])
+def test_the_table_of_a_campaign_in_docs_is_the_rows(name: str) -> None:
+    rows = list(records.read(RESULTS / f"{name}.jsonl"))
+    make = {"comparison": comparison_table, "supervision": supervision_table}[name]
+    lines = {line for line in make(rows).markdown().splitlines() if line.startswith("| ")}
+    assert len(lines) > 5
+    assert lines <= tables_of("docs/results.md")
+    fewer = {line for line in make(rows[1:]).markdown().splitlines() if line.startswith("| ")}
+    assert not fewer <= tables_of("docs/results.md")
+
+
+def test_the_comparison_in_the_readme_is_the_rows() -> None:
+    rows, lines = list(records.read(RESULTS / "comparison.jsonl")), tables_of("README.md")
+    cells = list(dict.fromkeys(row["cell"] for row in rows))
+    for task in dict.fromkeys(row["task"] for row in rows):
+        shares = []
+        for cell in cells:
+            mine = [row["accuracy"]["32768"] for row in rows if (row["task"], row["cell"]) == (task, cell)]
+            shares.append(f"{sum(mine) / len(mine):.2f}")
+        assert f"| {task} | {' | '.join(shares)} |" in lines

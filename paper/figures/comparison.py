@@ -45,4 +45,5 @@ def _lines(panel: Any, rows: Sequence[Row]) -> None:
     for one in shares:
         panel.plot(lengths, one, color=color, linewidth=0.5, alpha=0.35, label="_seed")
     mean = [sum(column) / len(column) for column in zip(*shares, strict=True)]
-    panel.plot(lengths, mean, color=color, marker=marker, linestyle=style, label=name)
+    above = 3 if rows[0]["cell"] == "nfsm" else 2
+    panel.plot(lengths, mean, color=color, marker=marker, linestyle=style, label=name, zorder=above)

@@ -7,6 +7,7 @@ with a dictionary of 16 matrices for PD-SSM. Inputs are 16 sequences of Gaussian
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,8 +18,10 @@ from detent.nn import AUSSM, NFSM, PDSSM, MambaMinus
 from detent.ops.gumbel import gumbel
 
 B, WIDTH, STATES, MATRICES, SEED = 16, 256, 16, 16, 7
+PAPER: dict[str, Any] = {"noise": True, "temperature": 0.5, "remember": 0.0}
+"""An NFSM as in the paper: tables are sampled in training."""
 MODELS: dict[str, Callable[..., nn.Module]] = {
-    "NFSM": lambda d, **settings: NFSM(WIDTH, (d,), **settings),
+    "NFSM": lambda d, **settings: NFSM(WIDTH, (d,), **PAPER, **settings),
     "Mamba-": lambda d, **settings: MambaMinus(WIDTH, d, STATES, **settings),
     "AUSSM": lambda d, **settings: AUSSM(WIDTH, d, STATES, **settings),
     "PD-SSM": lambda d, **settings: PDSSM(WIDTH, d, MATRICES, **settings),
@@ -79,7 +82,7 @@ def agree(report: Report, model: str, *, d: int = 16, length: int = 100) -> None
                 raise Unequal(f"{model}: the scan and the loop differ in {name}; nothing was timed.")
     report.checks.append(f"{model}: scan, scan in chunks and loop, in outputs, last states and gradients")
     if model == "NFSM" and (layer := layer_of(model, d)).backend == "cpu":
-        slow = NFSM(WIDTH, (d,), backend="reference")
+        slow = NFSM(WIDTH, (d,), **PAPER, backend="reference")
         slow.load_state_dict(layer.state_dict())
         if not all(map(torch.equal, training_step(layer, x), training_step(slow, x))):
             raise Unequal("NFSM: the compiled backend is not the reference to the bit; nothing was timed.")

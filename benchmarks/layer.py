@@ -13,6 +13,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from benchmarks._layers import PAPER
 from benchmarks._memory import peak_bytes
 from benchmarks.harness import Method, Report, Target
 from detent import ops as scan
@@ -37,7 +38,7 @@ def run(quick: bool) -> Report:
 
 def layer_of(d: int, backend: str = "cpu", chunk: int = 0, dtype: torch.dtype = torch.float32) -> NFSM:
     generator = torch.Generator().manual_seed(SEED)
-    return NFSM(WIDTH, (d,), backend=backend, chunk=chunk, generator=generator).to(dtype)
+    return NFSM(WIDTH, (d,), **PAPER, backend=backend, chunk=chunk, generator=generator).to(dtype)
 
 
 def inputs(length: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -187,7 +188,7 @@ def sweep_sizes(report: Report, sizes: Sequence[int], length: int, rounds: int) 
 
 def stream(report: Report, steps: int) -> None:
     """One step of a small layer at a time."""
-    layer = NFSM(128, (11, 11, 11, 11), generator=torch.Generator().manual_seed(SEED)).eval()
+    layer = NFSM(128, (11, 11, 11, 11), **PAPER, generator=torch.Generator().manual_seed(SEED)).eval()
     x, state = torch.randn(1, 128, generator=torch.Generator().manual_seed(SEED)), None
     with torch.inference_mode():
         spent = []

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks._dense_step import dense_loss
+from benchmarks._layers import PAPER
 from benchmarks._memory import peak_bytes
 from benchmarks.harness import Method, Report, Target, Unequal
 from detent.nn import NFSM, Backbone
@@ -56,7 +57,7 @@ def run(quick: bool) -> Report:
 
 def fresh(task: Task, heads: tuple[int, ...]) -> Backbone:
     generator = torch.Generator().manual_seed(SEED)
-    block = NFSM(128, heads, generator=generator)
+    block = NFSM(128, heads, **PAPER, generator=generator)
     return Backbone(task.machine.n_symbols, task.machine.n_states, [block], generator=generator)
 
 

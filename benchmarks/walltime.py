@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks._layers import MATRICES, MODELS, SEED, WIDTH, B, agree, inputs, layer_of, training_step
+from benchmarks._layers import MATRICES, MODELS, PAPER, SEED, WIDTH, B, agree, inputs, layer_of, training_step
 from benchmarks._memory import available_bytes, peak_bytes
 from benchmarks.harness import Report, Target, seconds
 from detent.nn import NFSM
@@ -176,7 +176,10 @@ def explain(report: Report, rows: Sequence[Row], length: int) -> None:
                 f"torch's bare matrix product of {WIDTH} inputs with d x d logits takes {bare:.3g} s"
             )
     for d in sorted({d for (model, d), row in cells.items() if model == "PD-SSM" and row["ratio"] > 0.5}):
-        layer, x = NFSM(WIDTH, (d,), dictionary=MATRICES, generator=torch.Generator().manual_seed(SEED)), inputs(length)
+        layer, x = (
+            NFSM(WIDTH, (d,), **PAPER, dictionary=MATRICES, generator=torch.Generator().manual_seed(SEED)),
+            inputs(length),
+        )
         spent = min(seconds(partial(training_step, layer, x)) for _ in range(2))
         report.notes.append(
             f"L={length}, d={d}: the NFSM with logits mixed from {MATRICES} matrices, as PD-SSM mixes its own, takes "

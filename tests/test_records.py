@@ -129,7 +129,7 @@ def test_append_undoes_a_short_write(rows: Path, monkeypatch: pytest.MonkeyPatch
     records.append(rows, {"n": 1})
     real = os.write
     monkeypatch.setattr(os, "write", lambda file, data: real(file, data[:3]))
-    with pytest.raises(OSError, match="no space for another row"):
+    with pytest.raises(BrokenFile, match="the row cannot be written: no space left on device"):
         records.append(rows, {"n": 2})
     assert rows.read_bytes() == b'{"n": 1}\n'
 

@@ -158,7 +158,7 @@ def test_the_table_of_a_campaign_in_docs_is_the_rows(name: str) -> None:
     lines = {line for line in make(rows).markdown().splitlines() if line.startswith("| ")}
     assert len(lines) > 5
     assert lines <= tables_of("docs/results.md")
-    wrong = {**rows[0], "certified": False, "accuracy": {length: 0.5 for length in ("64", "512", "4096", "32768")}}
+    wrong = {**rows[0], "certified": False, "accuracy": dict.fromkeys(("64", "512", "4096", "32768"), 0.5)}
     others = {line for line in make([wrong, *rows[1:]]).markdown().splitlines() if line.startswith("| ")}
     assert not others <= tables_of("docs/results.md")
 

@@ -41,7 +41,7 @@ def check(
     Examples:
 
         detent check runs/S3-42-gradient/certificate.json
-        detent check runs/S3-42-gradient/certificate.json --weights runs/S3-42-gradient --against S3
+        detent check certificate.json --weights runs/S3-42-gradient --against S3
         detent check results/certificates/*.json --json
         detent check certificate.json --sign key.pem
         detent check certificate.json --verify key.pub

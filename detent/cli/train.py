@@ -56,6 +56,8 @@ def train(
     A baseline has no tables to extract. It has learned, exit code 0, when nine words in ten are correct at the training
     length; `detent sweep` finds the length at which it fails.
 
+    `torchrun --nproc-per-node 2 -m detent train S3` computes the gradients of every batch on two processes.
+
     Examples:
 
         detent train S3
@@ -63,8 +65,6 @@ def train(
         detent train mine.dot --out runs/mine
         detent train mine.dot --supervise outputs
         detent train S3 --cell mamba
-
-    `torchrun --nproc-per-node 2 -m detent train S3` computes the gradients of every batch on two processes.
     """
     from detent.report import write_report
     from detent.train import train as train_task

@@ -14,6 +14,8 @@ again if its worker dies, and rebuilds what was lost. All machines need the file
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
@@ -203,7 +205,7 @@ def connected(address: str, workers: int | None = None) -> Iterator[Any]:
     import ray
 
     options: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False, "configure_logging": False}
-    already = ray.is_initialized()
+    already, handler = ray.is_initialized(), signal.getsignal(signal.SIGTERM)
     if not already:
         try:
             with redirect_stderr(StringIO()):  # notes of Ray about itself
@@ -220,6 +222,8 @@ def connected(address: str, workers: int | None = None) -> Iterator[Any]:
     finally:
         if not already:
             ray.shutdown()
+            if threading.current_thread() is threading.main_thread():
+                signal.signal(signal.SIGTERM, handler)  # Ray sets one of its own
 
 
 def run_files(

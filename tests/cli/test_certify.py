@@ -72,7 +72,7 @@ def test_certify_compares_outputs_of_machines_with_different_states(tmp_path: Pa
     ("arguments", "sentence"),
     [
         (["certify", "RUN/machine.json"], "does not name its target; add --against TASK or --against FILE"),
-        (["certify", "RUN/machine.json", "--against", "S4"], "they must read the same symbols in the same order"),
+        (["certify", "RUN/machine.json", "--against", "S4"], "they must read the same symbols"),
         (["certify", "RUN/machine.json", "--against", "S3", "-o", "c.json"], "is about the weights of a network"),
         (["certify", "RUN", "--against", "S33"], "there is no task S33"),
         (["certify", "missing.json", "--against", "S3"], "missing.json: there is no such file"),

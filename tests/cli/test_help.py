@@ -17,8 +17,11 @@ from pathlib import Path
 
 import pytest
 import typer
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from detent.automata import Mealy, Moore, write_machine
+from detent.certify.sign import sign
 from detent.cli._app import GUIDE, app, run
 from detent.runtime import load
 from detent.train import train
@@ -105,6 +108,15 @@ def write_logs(folder: Path) -> None:
     (folder / "system").chmod(0o755)
 
 
+def write_keys(folder: Path) -> None:
+    """A pair of keys for certificates."""
+    private = Ed25519PrivateKey.generate()
+    text, none = serialization.Encoding.PEM, serialization.NoEncryption()
+    (folder / "key.pem").write_bytes(private.private_bytes(text, serialization.PrivateFormat.PKCS8, none))
+    public = private.public_key().public_bytes(text, serialization.PublicFormat.SubjectPublicKeyInfo)
+    (folder / "key.pub").write_bytes(public)
+
+
 @pytest.fixture(scope="module")
 def cast(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which somebody has read the first pages: a run, a machine of their own, a story."""
@@ -120,6 +132,9 @@ def cast(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "results").symlink_to(ROOT / "results")
     (folder / "stories.txt").write_text("Bob has the key. Who has the key?\n")
     (folder / "events.log").write_text("a b a\n")
+    shutil.copy(learned / "certificate.json", folder)
+    write_keys(folder)
+    sign(folder / "certificate.json", folder / "key.pem")
     write_logs(folder)
     return folder
 

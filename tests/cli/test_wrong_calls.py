@@ -109,7 +109,7 @@ CALLS = {
     "sweep later": "later/config.json: this is not the configuration of a run (colour: no such setting)",
     "sweep other": "other/model.safetensors: these are not the weights of this run (Error(s) in loading state_dict for "
     "Backbone: size mismatch for ",
-    "sweep run --rows foreign": "foreign: is a directory.",
+    "sweep run --rows foreign": "foreign: the row cannot be written: is a directory.",
     "extract run -o s3.xyz": "unknown ending '.xyz'. Known: .json, .detent, .dot",
     "extract cut -o s3.json": "cut/model.safetensors: these are not the weights of this run (",
     "report empty": "empty: this is not the folder of a run: there is no config.json in it.",

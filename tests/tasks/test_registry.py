@@ -10,6 +10,7 @@ import pytest
 from detent import automata
 from detent.errors import DetentError, InvalidConfig, UnknownName
 from detent.tasks import NAMES, BoundedRuns, IidLetters, task
+from detent.tasks.access_words import AccessWords
 
 # the paper's table of tasks: letters and states
 PAPER = {
@@ -85,7 +86,7 @@ def test_task_from_a_machine_file(tmp_path: Path, ending: str) -> None:
         found = task(name)
         assert found.name == "mine"
         assert found.machine == machine
-        assert found.sampler == IidLetters((1, 1))
+        assert isinstance(found.sampler, AccessWords)
         batch = found.sample(4, 50, np.random.default_rng(0))
         assert np.array_equal(batch.states, machine.trajectory(batch.inputs))
 

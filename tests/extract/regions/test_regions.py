@@ -27,7 +27,7 @@ class Direct(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.memory, self.readout = detent.NFSM(2, (3, 2)), nn.Linear(2, 4)
+        self.memory, self.readout = detent.NFSM(2, (3, 2), remember=0.0), nn.Linear(2, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.readout(self.memory(x)[0])

@@ -104,7 +104,9 @@ def census(form: Format = Form.text, as_json: AsJson = False) -> None:
 
 
 @table.command("comparison")
-def comparison_command(rows: Rows = Path("results/comparison.jsonl"), form: Format = Form.text) -> None:
+def comparison_command(
+    rows: Rows = Path("results/comparison.jsonl"), form: Format = Form.text, as_json: AsJson = False
+) -> None:  # fmt: skip
     """NFSM, GRU, LSTM and Mamba- in the same plain model at equal CPU time.
 
     Examples:
@@ -114,11 +116,17 @@ def comparison_command(rows: Rows = Path("results/comparison.jsonl"), form: Form
     from detent import records
     from paper.tables import comparison_table
 
-    print(comparison_table(list(records.read(rows))).render(form.value))
+    found = list(records.read(rows))
+    if as_json:
+        print_json(found)
+    else:
+        print(comparison_table(found).render(form.value))
 
 
 @table.command("supervision")
-def supervision_command(rows: Rows = Path("results/supervision.jsonl"), form: Format = Form.text) -> None:
+def supervision_command(
+    rows: Rows = Path("results/supervision.jsonl"), form: Format = Form.text, as_json: AsJson = False
+) -> None:  # fmt: skip
     """Machines learned from the last label, from outputs, from wrong labels and from clouds of vectors.
 
     Examples:
@@ -128,7 +136,11 @@ def supervision_command(rows: Rows = Path("results/supervision.jsonl"), form: Fo
     from detent import records
     from paper.tables import supervision_table
 
-    print(supervision_table(list(records.read(rows))).render(form.value))
+    found = list(records.read(rows))
+    if as_json:
+        print_json(found)
+    else:
+        print(supervision_table(found).render(form.value))
 
 
 @table.command("drift")

@@ -25,8 +25,9 @@ from torch import Tensor, nn
 
 from detent._types import Ints
 from detent.errors import InvalidInput, unknown
+from detent.extract.argmax import ArgmaxMargins
 from detent.extract.graph.network import layer_output
-from detent.extract.network import AT_ONCE, ArgmaxMargins, GrowingArray
+from detent.extract.network import AT_ONCE, GrowingArray
 from detent.nn import NFSM
 from detent.number_formats import EXTRACTION_FORMATS
 

@@ -21,7 +21,8 @@ import numpy as np
 
 from detent._types import MISSING, Bools, Ints
 from detent.errors import BudgetExceeded, InvalidConfig
-from detent.extract.network import ArgmaxMargins, GrowingArray, Network
+from detent.extract.argmax import ArgmaxMargins
+from detent.extract.network import GrowingArray, Network
 from detent.extract.result import head_offsets
 
 GIGABYTE = 1 << 30

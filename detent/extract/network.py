@@ -9,9 +9,8 @@ numbers of the last k inputs, -1 where the word had not begun. Nothing else ente
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -19,8 +18,9 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 from torch import Tensor
 
-from detent._types import Floats, Ints
+from detent._types import Ints
 from detent.errors import InvalidInput, unknown
+from detent.extract.argmax import ArgmaxMargins, ScreenedReadout, can_screen
 from detent.extract.result import head_offsets
 from detent.nn import NFSM, Backbone
 from detent.nn.backbone import BackboneLayer
@@ -28,41 +28,7 @@ from detent.number_formats import EXTRACTION_FORMATS
 
 AT_ONCE = 1 << 23
 """Logits that are computed at a time."""
-
-
-@dataclass(frozen=True, eq=False)
-class ArgmaxMargins:
-    """The arg max of columns of logits (the lowest index on a tie), its margin, and the runner-up."""
-
-    best: Ints
-    margins: Floats
-    """The difference to the second largest logit, rounded down; infinite where there is only one."""
-    runner_up: Ints
-    """The index of the second largest logit."""
-
-    @classmethod
-    def of(cls, logits: Floats, what: str) -> ArgmaxMargins:
-        """Along the last axis. The logits may be overwritten in place: a large array is not copied."""
-        held = np.ascontiguousarray(logits, np.float64)
-        if not np.isfinite(held).all():
-            raise InvalidInput(f"{what} are not all finite; such weights describe no machine.")
-        best = held.argmax(-1)
-        top = np.take_along_axis(held, best[..., None], -1)[..., 0]
-        np.put_along_axis(held, best[..., None], -np.inf, -1)
-        runner_up = held.argmax(-1)
-        second = np.take_along_axis(held, runner_up[..., None], -1)[..., 0]
-        # a difference is rounded by at most half a unit in the last place; the next number below is no more than it
-        gaps = top - second
-        margins = np.where(np.isinf(gaps), gaps, np.nextafter(gaps, 0.0))
-        return cls(best.astype(np.int32), margins, runner_up.astype(np.int32))
-
-    @classmethod
-    def joined(cls, parts: Sequence[ArgmaxMargins], axis: int) -> ArgmaxMargins:
-        return cls(
-            best=np.concatenate([part.best for part in parts], axis=axis),
-            margins=np.concatenate([part.margins for part in parts], axis=axis),
-            runner_up=np.concatenate([part.runner_up for part in parts], axis=axis),
-        )
+LABELS = "the logits of the labels"
 
 
 class GrowingArray:
@@ -154,10 +120,14 @@ class EvaluatedNetwork:
 
     @torch.no_grad()
     def read_out(self, inputs: Ints) -> Iterator[tuple[ArgmaxMargins, ArgmaxMargins | None]]:
-        answer_head = self.model.answer_head
+        answer_head, readout = self.model.answer_head, self.model.readout
+        screened = ScreenedReadout(readout) if can_screen(readout) else None
         for some in _batches(inputs, self.model.labels):
             decoded = self.model.decode(self.residual_above(len(self.blocks) - 1, some))
-            labels = ArgmaxMargins.of(self.model.readout(decoded).numpy(), "the logits of the labels")
+            if screened is None:
+                labels = ArgmaxMargins.of(readout(decoded).numpy(), LABELS)
+            else:
+                labels = screened.argmax(decoded, LABELS)
             answers = None
             if answer_head is not None:
                 answers = ArgmaxMargins.of(answer_head(decoded).numpy(), "the logits of the answers")

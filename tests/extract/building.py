@@ -15,8 +15,9 @@ import torch
 
 from detent.automata import Moore
 from detent.extract import Budget, Extracted
+from detent.extract.argmax import ArgmaxMargins
 from detent.extract.extract import extract_network
-from detent.extract.network import ArgmaxMargins, EvaluatedNetwork
+from detent.extract.network import EvaluatedNetwork
 from detent.extract.result import head_offsets
 from detent.nn import NFSM, Backbone
 

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from detent.certify.certificate import sealed
 from detent.certify.check import check, read
 from detent.errors import BrokenFile
-from detent.train import train
+from detent.train import load_run, train
 from detent.train.recheck import difference_from_weights, weights_of
 from tests.certify.forgery import forged
 
@@ -44,6 +44,19 @@ def test_difference_from_weights_of_a_forgery(folder: Path, content: dict[str, A
     assert false["weights"] == content["weights"]
     why = difference_from_weights(false, folder / "model.safetensors")
     assert "the machine of these weights is not certified: after" in str(why)
+
+
+def test_difference_from_weights_accepts_quick_and_sharp_bounds(
+    folder: Path, content: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("detent.extract.rounding.quick.MANY", 0)
+    run = load_run(folder)
+    run._saved = None
+    quick = run.certificate().content
+    stated, sharp = (one["rounding"]["float32"]["labels"] for one in (quick, content))
+    assert all(one > other for one, other in zip(stated, sharp, strict=True))
+    assert difference_from_weights(quick, folder / "model.safetensors") is None
+    assert difference_from_weights(content, folder / "model.safetensors") is None
 
 
 def larger(content: dict[str, Any], kind: str) -> dict[str, Any]:

@@ -35,11 +35,25 @@ def test_make_certificate_leaves_out_a_format_that_fails_on_a_sample(run, monkey
         return bound if name == "float32" else whole(model, found, "bfloat16")
 
     monkeypatch.setattr(verify, "rounding_errors", errors)
-    monkeypatch.setattr(verify, "SAMPLE", 1)
+    monkeypatch.setattr(verify, "SAMPLES", (1,))
     made = verify.make_certificate(run.model, run.extracted, run.verdict, title="S3")
     assert made.proved == ("float32",)
     assert list(made.content["rounding"]) == ["float32"]
     assert asked == [("float32", 12), ("float16", 1)]
+
+
+def test_make_certificate_tries_a_larger_sample_where_the_first_holds(run, monkeypatch):
+    asked = []
+
+    def holds(model, found, name, *, sample):
+        asked.append((name, sample))
+        return sample == 1
+
+    monkeypatch.setattr(verify, "margins_exceed_rounding", holds)
+    monkeypatch.setattr(verify, "SAMPLES", (1, 1.25))
+    made = verify.make_certificate(run.model, run.extracted, run.verdict, title="S3")
+    assert list(made.content["rounding"]) == ["float32"]
+    assert asked == [("float16", 1), ("float16", 1.25)]
 
 
 def test_margins_exceed_rounding_is_false_for_a_large_common_offset(run):

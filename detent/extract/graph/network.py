@@ -20,10 +20,11 @@ from torch import Tensor, nn
 
 from detent._types import MISSING, Ints
 from detent.errors import InvalidInput, unknown
+from detent.extract.argmax import ArgmaxMargins
 from detent.extract.graph.nodes import Function, Input, nodes_below
 from detent.extract.graph.steps import Delay, InputBook, Region, Steps, filled
 from detent.extract.graph.trace import Traced, prepared
-from detent.extract.network import AT_ONCE, ArgmaxMargins
+from detent.extract.network import AT_ONCE
 from detent.extract.result import Extracted, head_offsets
 from detent.extract.rounding.arithmetic import Assumptions
 from detent.nn import NFSM

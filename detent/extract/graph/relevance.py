@@ -17,11 +17,11 @@ import numpy as np
 
 from detent._types import Ints
 from detent.errors import BudgetExceeded, InvalidInput
+from detent.extract.argmax import ArgmaxMargins
 from detent.extract.explore import Budget, explore
 from detent.extract.graph.leads import LeadBounds
 from detent.extract.graph.network import TracedNetwork
 from detent.extract.graph.steps import Steps
-from detent.extract.network import ArgmaxMargins
 from detent.extract.rounding.arithmetic import EXACT
 
 Heads = tuple[tuple[int, ...], ...]

@@ -22,6 +22,7 @@ from detent._types import Bools, Floats, Ints
 from detent.errors import InvalidInput
 from detent.extract.result import Extracted, RoundingErrors
 from detent.extract.rounding.arithmetic import Assumptions
+from detent.extract.rounding.quick import quick_bounds_apply, quick_label_errors
 from detent.extract.rounding.tracing import BoundedArgmax, BoundedLogits, Traced, columns
 from detent.nn import Backbone
 from detent.number_formats import NETWORK_FORMATS
@@ -108,9 +109,13 @@ def coarsest(
 
 
 def rounding_errors(
-    model: nn.Module, extracted: Extracted, format: str, *, assumptions: Assumptions | None = None
+    model: nn.Module, extracted: Extracted, format: str, *, assumptions: Assumptions | None = None, quick: bool = True
 ) -> RoundingErrors:
-    """Error bounds, in a format of `FORMATS`, for the logits of every window and read-out of an extraction."""
+    """Error bounds, in a format of `FORMATS`, for the logits of every window and read-out of an extraction.
+
+    Where there are thousands of read-outs, a quick bound comes first, and a sharp one only where that does not
+    decide; with `quick=False` all are sharp.
+    """
     if not isinstance(model, Backbone):
         return _of_graph(model, extracted, format, assumptions)
     traced = Traced(model, format, symbols=len(extracted.symbols), assumptions=assumptions)
@@ -119,12 +124,26 @@ def rounding_errors(
         if number:
             traced.add_inputs(number, layer.inputs)
         columns.append(_errors(traced.tables(number, layer.windows), layer.tables, layer.margins))
-    labels, answers = traced.labels(extracted.readout_inputs)
+    quick = quick and quick_bounds_apply(model, extracted, format)
+    labels, answers = _readout_errors(traced, model, extracted, quick=quick)
     return RoundingErrors(
-        format=format, columns=tuple(columns), labels=_errors(labels, extracted.label_ids, extracted.label_margins),
-        answers=None if answers is None else _errors(answers, extracted.answer_ids, extracted.answer_margins),
+        format=format, columns=tuple(columns), labels=labels, answers=answers,
         assumes=traced.assumptions.sentences(format),
     )  # fmt: skip
+
+
+def _readout_errors(
+    traced: Traced, model: Backbone, extracted: Extracted, *, quick: bool
+) -> tuple[Floats, Floats | None]:
+    """Of labels, and of answers if there are any."""
+    inputs, best, margins = extracted.readout_inputs, extracted.label_ids, extracted.label_margins
+    errors: Floats = quick_label_errors(model, traced, inputs) if quick else np.full(len(inputs), np.inf)
+    left = np.flatnonzero(~(margins > 2.0 * errors)) if quick else np.arange(len(inputs))
+    if quick and not len(left):
+        return errors, None
+    labels, answers = traced.labels(inputs[left])
+    errors[left] = _errors(labels, best[left], margins[left])
+    return errors, None if answers is None else _errors(answers, extracted.answer_ids, extracted.answer_margins)
 
 
 def _of_graph(model: nn.Module, extracted: Extracted, format: str, assumptions: Assumptions | None) -> RoundingErrors:

@@ -16,16 +16,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
-from detent._types import Floats
+from detent._types import Floats, Ints
 from detent.extract.rounding.arithmetic import OURS, Arithmetic
-from detent.extract.rounding.balls import Ball, above, below, length, narrow, product, spectral
+from detent.extract.rounding.balls import LEAST, OPERATIONS, Ball, above, below, length, narrow, product, spectral
 from detent.number_formats import Format
 
 Entries = tuple[Floats, Floats]
 """Midpoints, and how far a computed number may be from each."""
+JacobianNorm = Literal["product", "frobenius", "spectral"]
+"""What bounds the norm of a Jacobian, from crude and cheap to sharp and dear."""
 SQUARINGS = 9
 """Enough that the norm of a matrix of 128 rows is bounded to half a percent."""
 
@@ -94,6 +97,19 @@ class Affine:
         """R e: of computing alone, not of x."""
         by_row, by_output = self._wide(x, arithmetic)
         return above(np.outer(above(by_row), self.rows) + by_output)
+
+    def widest_error(self, x: Ball, arithmetic: Arithmetic) -> Floats:
+        """R: the largest of `wide_entries`, without computing the others."""
+        by_row, by_output = self._wide(x, arithmetic)
+        front = self._front
+        return above(np.outer(above(x.rad + by_row), self.rows[front]) + by_output[front]).max(-1)
+
+    @cached_property
+    def _front(self) -> Ints:
+        """Outputs such that no other has both a longer row and a larger bias: the largest error is one of theirs."""
+        order = np.lexsort((-np.abs(self.bias), -self.rows))
+        biases = np.abs(self.bias)[order]
+        return order[np.append(True, biases[1:] > np.maximum.accumulate(biases)[:-1])]
 
     def _wide(self, x: Ball, arithmetic: Arithmetic) -> tuple[Floats, Floats]:
         """(R, to be multiplied by the norm of an output's weights; e, to be added)."""
@@ -252,9 +268,9 @@ class _Change:
     """R: the Euclidean norm of all of it."""
 
     @classmethod
-    def of(cls, affine: Affine, x: Ball, arithmetic: Arithmetic) -> _Change:
+    def of(cls, affine: Affine, x: Ball, arithmetic: Arithmetic, *, quick: bool) -> _Change:
         mid = affine(x.mid)
-        error = affine.errors(x, mid, arithmetic)
+        error = affine.wide_errors(x, arithmetic) if quick else affine.errors(x, mid, arithmetic)
         return cls(mid, error, above(affine.rows * x.rad[:, None] + error), above(affine.norm * x.rad + length(error)))
 
 
@@ -278,9 +294,13 @@ class Gated:
     up: Affine
     down: Affine
 
-    def apply(self, x: Ball, arithmetic: Arithmetic, *, sharp: bool) -> Ball:
-        """With `sharp`, the norm of every row's Jacobian is taken; without, the product of norms."""
-        g, u = _Change.of(self.gate, x, arithmetic), _Change.of(self.up, x, arithmetic)
+    def apply(self, x: Ball, arithmetic: Arithmetic, *, norm: JacobianNorm = "spectral") -> Ball:
+        """`norm` is what bounds the Jacobian of every row: the product of the norms of its factors, or its own.
+
+        With the Frobenius norm, errors of sums are bounded by lengths alone, as in `Affine.wide_errors`.
+        """
+        quick = norm == "frobenius"
+        g, u = (_Change.of(affine, x, arithmetic, quick=quick) for affine in (self.gate, self.up))
         s = Silu.at(g.mid, g.off)
         curved = 0.25 * (g.off * np.abs(u.mid)).max(-1) * g.length + s.moved.max(-1) * u.length
         rest = above(length(_errors(s, g, u, arithmetic)) + curved)
@@ -289,13 +309,34 @@ class Gated:
         )  # fmt: skip
         hidden = s.value * u.mid
         y = self.down(hidden)
-        local = length(self.down.errors(Ball(hidden, above(through * x.rad + rest)), y, arithmetic))
+        inside = Ball(hidden, above(through * x.rad + rest))
+        local = length(
+            self.down.wide_errors(inside, arithmetic) if quick else self.down.errors(inside, y, arithmetic)
+        )  # fmt: skip
         gain = self.down.norm * through
-        if sharp and x.rad.any():
-            gain = np.minimum(gain, self._gain(s, u.mid))
+        if norm != "product" and x.rad.any():
+            gain = np.minimum(gain, self._frobenius(s, u.mid) if norm == "frobenius" else self._spectral(s, u.mid))
         return Ball.around(y, gain * x.rad + self.down.norm * rest + local)
 
-    def _gain(self, s: Silu, u: Floats) -> Floats:
+    @cached_property
+    def _squares(self) -> tuple[Floats, Floats, Floats]:
+        """h h: |D (s U + t G)|^2 is s A s + 2 s B t + t C t in the Frobenius norm; of D' D times U U', U G', G G'."""
+        down, up, gate = self.down.weight.T, self.up.weight, self.gate.weight
+        crossed = product(down, down.T)
+        return crossed * product(up, up.T), crossed * product(up, gate.T), crossed * product(gate, gate.T)
+
+    def _frobenius(self, s: Silu, u: Floats) -> Floats:
+        """R: no smaller than the Frobenius norm of J = D (s U + s' u G), without forming it."""
+        (h, m), (of_up, crossed, of_gate) = self.gate.weight.shape, self._squares
+        value, slope = s.value, s.slope * u
+        squares = np.einsum("ri,ri->r", product(value, of_up) + 2.0 * product(slope, crossed.T), value)
+        squares += np.einsum("ri,ri->r", product(slope, of_gate), slope)
+        columns = length(self.down.weight.T)
+        terms = np.abs(value) @ (columns * self.up.rows) + (s.steep * np.abs(u)) @ (columns * self.gate.rows)
+        lost = 4.0 * (h + m + OPERATIONS) * 2.0**-52 * np.square(above(terms, h)) + LEAST
+        return above(np.sqrt(np.maximum(squares, 0.0) + lost))
+
+    def _spectral(self, s: Silu, u: Floats) -> Floats:
         """R: no smaller than the norm of J = D (s U + s' u G); in float32, a norm needs few digits, and its error."""
         (h, m), rows, kind = self.gate.weight.shape, len(u), narrow()
         value, slope = s.value.T.astype(kind)[:, :, None], (s.slope * u).T.astype(kind)[:, :, None]

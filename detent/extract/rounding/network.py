@@ -22,7 +22,7 @@ from detent.errors import InvalidInput
 from detent.extract.result import head_offsets
 from detent.extract.rounding.arithmetic import EXACT, OURS, Arithmetic
 from detent.extract.rounding.balls import Ball, above, length
-from detent.extract.rounding.layers import Affine, Entries, Gated, Norm, add, silu, stored
+from detent.extract.rounding.layers import Affine, Entries, Gated, JacobianNorm, Norm, add, silu, stored
 from detent.nn import NFSM, Backbone, GatedMLP
 from detent.nn.backbone import BackboneLayer
 from detent.number_formats import Format
@@ -75,10 +75,11 @@ class BackboneStages:
     def __init__(self, model: Backbone, arithmetic: Arithmetic) -> None:
         check_model(model)
         read, self.arithmetic = ParameterReader(arithmetic.store), arithmetic
-        self.sharp = arithmetic is not EXACT  # a bound of our own rounding alone can afford to be crude
+        # a bound of our own rounding alone can afford to be crude
+        self.norm: JacobianNorm = "product" if arithmetic is EXACT else "spectral"
         self.embedding = read.array(model.embedding.weight)
         self.encoder, self.encoded = read.gated(model.encoder), read.norm(model.encoder_norm)
-        self.layers = [LayerStages(layer, arithmetic, sharp=self.sharp) for layer in model.layers]  # type: ignore[arg-type]
+        self.layers = [LayerStages(layer, arithmetic) for layer in model.layers]  # type: ignore[arg-type]
         self.final, self.decoder = read.norm(model.final_norm), read.gated(model.decoder)
         self.readout = read.affine(model.readout)
         self.reply = None if model.answer_head is None else read.affine(model.answer_head)
@@ -87,21 +88,21 @@ class BackboneStages:
     def encode(self, tokens: Ints) -> Ball:
         """R -> R m: what depends on the token alone."""
         embedded = Ball.points(self.embedding[tokens])
-        return self.encoded.apply(self.encoder.apply(embedded, self.arithmetic, sharp=self.sharp), self.arithmetic)
+        return self.encoded.apply(self.encoder.apply(embedded, self.arithmetic, norm=self.norm), self.arithmetic)
 
     @unbounded_is_infinite
-    def decode(self, h: Ball) -> Ball:
+    def decode(self, h: Ball, norm: JacobianNorm) -> Ball:
         """The last layer norm and MLP."""
-        return self.decoder.apply(self.final.apply(h, self.arithmetic), self.arithmetic, sharp=self.sharp)
+        return self.decoder.apply(self.final.apply(h, self.arithmetic), self.arithmetic, norm=norm)
 
 
 class LayerStages:
     """One layer: norm, convolution, logits of the NFSM, its values, MLP."""
 
-    def __init__(self, layer: BackboneLayer, arithmetic: Arithmetic, *, sharp: bool) -> None:
+    def __init__(self, layer: BackboneLayer, arithmetic: Arithmetic) -> None:
         assert isinstance(layer.block, NFSM)
         read, block, convolution = ParameterReader(arithmetic.store), layer.block, layer.conv
-        self.arithmetic, self.sharp, self.heads = arithmetic, sharp, block.heads
+        self.arithmetic, self.heads = arithmetic, block.heads
         self.before, self.after = read.norm(layer.norm1), read.norm(layer.norm2)
         self.taps = None if convolution is None else (read.array(convolution.weight).T, read.array(convolution.bias))
         self.mixture = None if block.mix_proj is None else read.affine(block.mix_proj)
@@ -147,10 +148,10 @@ class LayerStages:
         return self.projection.apply(Ball.points(values), self.arithmetic, stores=1)
 
     @unbounded_is_infinite
-    def mix(self, h: Ball, y: Ball) -> Ball:
+    def mix(self, h: Ball, y: Ball, norm: JacobianNorm) -> Ball:
         """The residual stream above the layer, from that below it and the output of the block."""
         h = add(h, y, self.arithmetic)
-        mixed = self.mlp.apply(self.after.apply(h, self.arithmetic), self.arithmetic, sharp=self.sharp)
+        mixed = self.mlp.apply(self.after.apply(h, self.arithmetic), self.arithmetic, norm=norm)
         return add(h, mixed, self.arithmetic)
 
 
@@ -173,14 +174,16 @@ class BoundedNetwork:
         stages = self.stages.layers[layer]
         return stages.logits(stages.convolve([self._normalized(layer, numbers) for numbers in windows.T]))
 
-    def decoded(self, inputs: Ints) -> Ball:
+    def decoded(self, inputs: Ints, norm: JacobianNorm | None = None) -> Ball:
         """R (1 + r), above the last layer -> R m: what labels and answers are read from."""
-        return self.stages.decode(self.residual_above(len(self.streams) - 1, inputs))
+        norm = norm or self.stages.norm
+        return self.stages.decode(self.residual_above(len(self.streams) - 1, inputs, norm), norm)
 
-    def residual_above(self, layer: int, inputs: Ints) -> Ball:
+    def residual_above(self, layer: int, inputs: Ints, norm: JacobianNorm | None = None) -> Ball:
         """The residual stream above a layer."""
         stages = self.stages.layers[layer]
-        return stages.mix(self.streams[layer][inputs[:, 0]], stages.read_values(inputs[:, 1:]))
+        streams, values = self.streams[layer][inputs[:, 0]], stages.read_values(inputs[:, 1:])
+        return stages.mix(streams, values, norm or self.stages.norm)
 
     def _normalized(self, layer: int, numbers: Ints) -> Ball:
         normalized, begun = self.stages.layers[layer].normalize(self.streams[layer][numbers]), numbers >= 0

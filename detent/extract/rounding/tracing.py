@@ -16,7 +16,7 @@ import numpy as np
 
 from detent._types import Bools, Floats, Ints
 from detent.errors import unknown
-from detent.extract.network import ArgmaxMargins
+from detent.extract.argmax import ArgmaxMargins
 from detent.extract.rounding.arithmetic import ASSUMED, EXACT, Arithmetic, Assumptions
 from detent.extract.rounding.balls import Ball, above, below, product
 from detent.extract.rounding.layers import Affine, Entries

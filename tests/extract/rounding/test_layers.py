@@ -245,8 +245,9 @@ def test_gated_maps_points_of_a_ball_into_the_ball(rad):
     draw = np.random.default_rng(2)
     gated = gated_of(draw)
     x = Ball(draw.normal(size=(4, 6)), np.full(4, rad))
-    sharp, crude = gated.apply(x, EXACT, sharp=True), gated.apply(x, EXACT, sharp=False)
-    assert (sharp.rad <= crude.rad).all()
+    sharp, frobenius, crude = (gated.apply(x, EXACT, norm=norm) for norm in ("spectral", "frobenius", "product"))
+    assert (sharp.rad <= frobenius.rad).all()
+    assert (frobenius.rad <= crude.rad * (1 + 1e-9)).all()
     moved = []
     for direction in draw.normal(size=(2000, 4, 6)):
         point = x.mid + rad * direction / np.linalg.norm(direction, axis=1, keepdims=True)
@@ -261,7 +262,7 @@ def test_gated_counts_curvature():
     one = np.ones((1, 1))
     gated = Gated(Affine(one, np.zeros(1)), Affine(0 * one, np.ones(1)), Affine(one, np.zeros(1)))
     for rad in (0.1, 1.0):
-        found = gated.apply(Ball(np.zeros((1, 1)), np.array([rad])), EXACT, sharp=True)
+        found = gated.apply(Ball(np.zeros((1, 1)), np.array([rad])), EXACT, norm="spectral")
         assert rad / (1 + np.exp(-rad)) <= found.rad[0] < 1.03 * (rad / 2 + rad**2 / 4)
 
 
@@ -285,12 +286,37 @@ def test_silu_change_within_a_ball():
         assert (np.linalg.norm(point / (1 + np.exp(-point)) - found.mid, axis=1) <= found.rad).all()
 
 
+def test_gated_frobenius_norm_of_the_jacobian():
+    """By differences: the bound is the Frobenius norm of the matrix of derivatives, and hardly more."""
+    draw = np.random.default_rng(7)
+    gated = gated_of(draw)
+    point = draw.normal(size=(3, 6))
+    g, u = gated.gate(point), gated.up(point)
+    bound = gated._frobenius(Silu.at(g, np.zeros_like(g)), u)
+    step = 1e-6
+    jacobian = [
+        (real_gated(gated, point + step * axis) - real_gated(gated, point - step * axis)) / (2 * step)
+        for axis in np.eye(6)
+    ]
+    np.testing.assert_allclose(bound, np.sqrt(np.square(jacobian).sum((0, 2))), rtol=1e-6)
+
+
+def test_widest_error_is_the_largest_of_all_outputs():
+    draw = np.random.default_rng(8)
+    affine = Affine(draw.normal(size=(300, 6)) * draw.exponential(size=(300, 1)), 5 * draw.normal(size=300))
+    x = Ball(draw.normal(size=(9, 6)), draw.exponential(size=9) * 1e-4)
+    arithmetic = ASSUMED["float32"].arithmetic("float32")
+    assert 1 < len(affine._front) < 100
+    assert np.array_equal(affine.widest_error(x, arithmetic), affine.wide_entries(x, arithmetic)[1].max(-1))
+
+
+@pytest.mark.parametrize("norm", ["spectral", "frobenius"])
 @pytest.mark.parametrize("format", NETWORK_FORMATS)
-def test_gated_covers_every_machine(format):
+def test_gated_covers_every_machine(format, norm):
     draw = np.random.default_rng(4)
     gated = gated_of(draw, format=format)
     x = STORE[format](draw.normal(size=(5, 6)).astype(np.float32))
-    found = gated.apply(Ball.points(x.astype(float)), ASSUMED[format].arithmetic(format), sharp=True)
+    found = gated.apply(Ball.points(x.astype(float)), ASSUMED[format].arithmetic(format), norm=norm)
     for order in ORDERS:
         machine = Machine(format, order, "two passes", draw, bias_apart=order == "random")
         gate, up = (machine.affine(part.weight, part.bias, x) for part in (gated.gate, gated.up))

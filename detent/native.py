@@ -55,7 +55,11 @@ _MERGER = [
     *(_INT, _INT, _INT, _POINTER, _SIZE, _SIZE),  # Mealy, noisy, order, ranks, symbols, outputs
     *(_POINTER, _SIZE, _SIZE, _SIZE),  # priors, weights of right and wrong outputs, threshold
 ]
-
+_REFINE_TOTALS = [
+    *(*_TREE[:2], _SIZE, *_OBSERVED, _SIZE),
+    *(_POINTER, _POINTER, _POINTER, _SIZE, _INT),  # tables, read-out, states of nodes, states, Mealy
+    *(_SIZE, _SIZE, _POINTER),  # weights of right and wrong outputs, totals
+]
 _OUTPUT_WORDS = [
     *(_POINTER, _INT, _POINTER, _INT, _SIZE, _SIZE),  # tables and read-out, with their bytes; symbols, states
     *(_POINTER, _INT, _SIZE, _SIZE),  # words, bytes of a symbol, how many, their length
@@ -86,6 +90,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "detent_merger_states": (c_int64, [_POINTER]),
     "detent_merger_work": (c_int64, [_POINTER]),
     "detent_merger_export": (None, [_POINTER, _POINTER]),
+    "detent_refine_totals": (None, _REFINE_TOTALS),
     "detent_gumbel": (None, [*_SEGMENTS, _SIZE, _SEED, _POINTER]),
     "detent_prefix": (c_int64, [*_CELLS, _SIZE, _SIZE, *_HEADS, _POINTER, _INT]),
     "detent_trajectories": (c_int64, [*_CELLS, _POINTER, *_HEADS, *_SEGMENTS, _POINTER, _POINTER, _POINTER, _INT]),

@@ -158,6 +158,7 @@ struct Merger {
             if (commit) {
                 into[right] = left;
                 visits[left] += visits[right];
+                rank[left] = std::min(rank[left], rank[right]);  // which of the two is kept depends on the traversal
             }
         }
         return score;

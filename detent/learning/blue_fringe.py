@@ -137,6 +137,9 @@ class PythonMerger:
             if commit:
                 self.into[right] = left
                 self.visits[left] += self.visits[right]
+                self.rank[left] = min(
+                    self.rank[left], self.rank[right]
+                )  # which of the two is kept depends on the traversal
         return score
 
     def _combine(self, to: int, source: int, symbol: int) -> int | None:

@@ -280,21 +280,22 @@ def _smallest(
     if noise > 0:
         merged = merge_states(tree, kind=kind, noise=noise, order=order or "visits", max_states=max_states, **sizes)
         return (None if merged is None else refine(arrays, merged, noise=noise, **sizes)), order or "visits"
-    tries: tuple[Order, ...] = (order,) if order else ("evidence",) if kind == "dfa" else ("visits",)
-    if order is None and kind != "dfa" and len(tree) <= SMALL_TREE:
-        tries = ("visits", "shortlex", "evidence", "margin")
-    best, used = None, tries[0]
-    for tried in tries:
-        merged = merge_states(tree, kind=kind, order=tried, max_states=best.n_states if best else max_states, **sizes)
+    first: Order = order or ("evidence" if kind == "dfa" else "visits")
+    best, used = merge_states(tree, kind=kind, order=first, max_states=max_states, **sizes), str(first)
+    if order is not None or kind == "dfa" or len(tree) > SMALL_TREE:
+        return best, used
+    for tried in ("shortlex", "noise", "evidence", "margin"):
+        most = max_states if best is None else best.n_states
+        if tried == "noise":
+            merged = merge_states(tree, kind=kind, noise=ASSUMED_NOISE, order="visits", max_states=most, **sizes)
+            merged = None if merged is None else refine(arrays, merged, noise=ASSUMED_NOISE, **sizes)
+            if merged is None or merged.disagreeing:
+                continue
+        else:
+            merged = merge_states(tree, kind=kind, order=tried, max_states=most, **sizes)  # type: ignore[arg-type]
         if merged is not None and best is not None and _same(merged, best):
             return best, used  # two different orders give the same machine
         best, used = (merged, tried) if merged is not None else (best, used)
-    if len(tries) > 1:
-        most = max_states if best is None else best.n_states - 1
-        merged = merge_states(tree, kind=kind, noise=ASSUMED_NOISE, order="visits", max_states=most, **sizes)
-        if merged is not None:
-            merged = refine(arrays, merged, noise=ASSUMED_NOISE, **sizes)
-            best, used = (merged, "visits") if merged.disagreeing == 0 else (best, used)
     return best, used
 
 

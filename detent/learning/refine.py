@@ -14,9 +14,10 @@ import math
 
 import numpy as np
 
-from detent._types import MISSING, Floats, Ints
+from detent import native
+from detent._types import MISSING, Ints
 from detent.learning.prefix_tree import TreeArrays
-from detent.learning.state_merging import MergedStates, machine_of
+from detent.learning.state_merging import UNIT, MergedStates, machine_of
 
 MAX_CELLS = 1 << 26
 """Nodes times states up to which a machine is refined: V takes eight bytes for each."""
@@ -27,22 +28,22 @@ def refine(tree: TreeArrays, merged: MergedStates, *, symbols: int, outputs: int
     """The machine with transitions redirected until the outputs of no round disagree less; see above."""
     if noise <= 0 or len(tree.parent) * merged.n_states > MAX_CELLS:
         return merged
-    levels, mealy = tree.levels, merged.readout.ndim == 2
+    right, wrong = (round(UNIT * math.log(p)) for p in (1 - noise, noise / max(outputs - 1, 1)))
+    mealy = merged.readout.ndim == 2
     for _ in range(ROUNDS):
-        state_of = _run(tree, merged.tables, levels)
-        value = _values(tree, merged, levels, outputs, noise)
-        group = tree.symbol[1:].astype(np.int64) * merged.n_states + state_of[tree.parent[1:]]
-        total = _sum_rows(group, value[1:], symbols * merged.n_states)
+        total = totals(tree, merged, right, wrong)
         now = merged.tables.reshape(-1)
         gain = total.max(axis=1) - total[np.arange(len(now)), np.maximum(now, 0)]
-        changed = np.flatnonzero((now != MISSING) & (gain > 1e-9))
+        changed = np.flatnonzero((now != MISSING) & (gain > 0))
         if not len(changed):
             break
         # all at once; where that does not help, the most promising transition alone
         for some in (changed, changed[[gain[changed].argmax()]]):
             tables = now.copy()
             tables[some] = total[some].argmax(axis=1)
-            states = _run(tree, tables.reshape(merged.tables.shape), levels)
+            states = _run(tree, tables.reshape(merged.tables.shape))
+            if states.min() == MISSING:  # what follows was never seen where the transition goes now
+                continue
             better = machine_of(tree, *_numbered(states), symbols, outputs, mealy)
             if better.disagreeing < merged.disagreeing:
                 break
@@ -52,48 +53,53 @@ def refine(tree: TreeArrays, merged: MergedStates, *, symbols: int, outputs: int
     return merged
 
 
+def totals(tree: TreeArrays, merged: MergedStates, right: int, wrong: int) -> Ints:
+    """A n, n: the sum of V[c, s] over the nodes c after every transition, for every state s; in integer units."""
+    n, state_of = merged.n_states, _run(tree, merged.tables)
+    if not native.available():
+        group = tree.symbol[1:].astype(np.int64) * n + state_of[tree.parent[1:]]
+        return _sum_rows(group, _values(tree, merged, right, wrong)[1:], merged.tables.size)
+    total = np.zeros((merged.tables.size, n), np.int64)
+    tables, readout = (np.ascontiguousarray(part, np.int64) for part in (merged.tables, merged.readout))
+    native.library().detent_refine_totals(
+        tree.parent.ctypes.data, tree.symbol.ctypes.data, len(tree.parent),
+        *(part.ctypes.data for part in (tree.node, tree.output, tree.count)), len(tree.node), tables.ctypes.data,
+        readout.ctypes.data, state_of.ctypes.data, n, int(readout.ndim == 2), right, wrong, total.ctypes.data,
+    )  # fmt: skip
+    return total
+
+
 def _numbered(states: Ints) -> tuple[Ints]:
     """States that are still reached, numbered anew; the start stays 0."""
     return (np.unique(states, return_inverse=True)[1].astype(np.int32),)
 
 
-def _sum_rows(group: Ints, rows: Floats, groups: int) -> Floats:
+def _sum_rows(group: Ints, rows: Ints, groups: int) -> Ints:
     """groups n: the sum of the rows of every group."""
-    total = np.zeros((groups, rows.shape[1]))
-    order = np.argsort(group, kind="stable")
-    found, begins = np.unique(group[order], return_index=True)
-    if len(found):
-        total[found] = np.add.reduceat(rows[order], begins, axis=0)
+    total = np.zeros((groups, rows.shape[1]), np.int64)
+    np.add.at(total, group, rows)
     return total
 
 
-def _run(tree: TreeArrays, tables: Ints, levels: list[Ints]) -> Ints:
+def _run(tree: TreeArrays, tables: Ints) -> Ints:
     """N: the state at every node."""
     states = np.zeros(len(tree.parent), np.int64)
-    for level in levels:
+    for level in tree.levels:
         states[level] = tables[tree.symbol[level], states[tree.parent[level]]]
     return states
 
 
-def _values(tree: TreeArrays, merged: MergedStates, levels: list[Ints], outputs: int, noise: float) -> Floats:
+def _values(tree: TreeArrays, merged: MergedStates, right: int, wrong: int) -> Ints:
     """N n: the log-likelihood of what was seen below a node, given the state there."""
     n, mealy = merged.n_states, merged.readout.ndim == 2
-    right, wrong = math.log(1 - noise), math.log(noise / max(outputs - 1, 1))
-    value = np.zeros((len(tree.parent), n))
-    if not mealy:  # the output at a node is that of its state
-        agrees = merged.readout[None, :] == tree.output[:, None]
-        np.add.at(value, tree.node, tree.count[:, None] * np.where(agrees, right, wrong))
-    of_edge: Floats = np.zeros((len(tree.parent), n))
-    if mealy:
-        inner = tree.node > 0
-        node, output, count = tree.node[inner], tree.output[inner], tree.count[inner]
-        agrees = merged.readout[tree.symbol[node]] == output[:, None]
-        weights: Floats = count[:, None].astype(np.float64) * np.where(agrees, right, wrong)
-        of_edge = _sum_rows(node, weights, len(of_edge))
-    for level in reversed(levels):
+    value, of_edge = np.zeros((2, len(tree.parent), n), np.int64)
+    seen = tree.node > 0 if mealy else np.ones(len(tree.node), bool)
+    node, output, count = tree.node[seen], tree.output[seen], tree.count[seen]
+    expected = merged.readout[tree.symbol[node]] if mealy else merged.readout[None, :]
+    weights = count[:, None] * np.where(expected == output[:, None], right, wrong)
+    np.add.at(of_edge if mealy else value, node, weights)  # the output at a node is that of its state, or of its edge
+    for level in reversed(tree.levels):
         after = merged.tables[tree.symbol[level]]  # of every state
         below = np.take_along_axis(value[level], np.maximum(after, 0), axis=1)
-        total = of_edge[level] + np.where(after == MISSING, wrong, below)
-        begins = np.flatnonzero(np.diff(tree.parent[level], prepend=MISSING))  # children of a node are neighbors
-        value[tree.parent[level][begins]] += np.add.reduceat(total, begins, axis=0)
+        np.add.at(value, tree.parent[level], of_edge[level] + np.where(after == MISSING, wrong, below))
     return value

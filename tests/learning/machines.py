@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.machines import clients, log_of
 from detent.automata import Mealy
-from detent.tasks import Task
 
 
 def handshake():
@@ -21,33 +21,9 @@ def handshake():
 
 def sessions():
     """Two clients that connect, subscribe and disconnect; a publication reaches the subscribed."""
-    states = [(a, b) for a in range(3) for b in range(3)]  # 0 off, 1 connected, 2 subscribed
-    symbols, outputs = ("c1", "s1", "d1", "c2", "s2", "d2", "pub"), ("ok", "no", "none", "one", "both")
-    tables, readout = np.zeros((7, 9), int), np.zeros((7, 9), int)
-    for q, pair in enumerate(states):
-        for a, symbol in enumerate(symbols):
-            now, out = list(pair), 0
-            if symbol == "pub":
-                out = 2 + sum(part == 2 for part in pair)
-            else:
-                who, (before, after) = int(symbol[1]) - 1, {"c": (0, 1), "s": (1, 2), "d": (-1, 0)}[symbol[0]]
-                if now[who] == before or (before < 0 and now[who] > 0):
-                    now[who] = after
-                else:
-                    out = 1
-            tables[a, q], readout[a, q] = states.index((now[0], now[1])), out
-    return Mealy(symbols=symbols, tables=tables, outputs=outputs, readout=readout)
+    return clients()
 
 
 def traces_of(machine, count, length, seed, noise=0.0):
     """(inputs, outputs) by name, words that reach every state, some outputs wrong."""
-    generator = np.random.default_rng(seed)
-    task = Task.reaching(machine, name="m")
-    batch = task.sample(count, length, generator)
-    outputs, k = task.outputs(batch).astype(int), len(machine.outputs)
-    wrong = generator.random(outputs.shape) < noise
-    outputs = np.where(wrong, (outputs + generator.integers(1, k, outputs.shape)) % k, outputs)
-    return [
-        ([machine.symbols[a] for a in word], [machine.outputs[o] for o in seen])
-        for word, seen in zip(batch.inputs.tolist(), outputs.tolist(), strict=True)
-    ]
+    return log_of(machine, count, length, np.random.default_rng(seed), noise)

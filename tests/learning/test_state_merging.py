@@ -5,12 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.machines import pairing
 from detent import native
 from detent._types import MISSING
 from detent.errors import InvalidConfig
+from detent.learning import refine as refining
 from detent.learning import state_merging
+from detent.learning.learn import TraceTree
+from detent.learning.logs import as_traces
 from detent.learning.prefix_tree import PrefixTree
 from detent.learning.state_merging import ORDERS, merge_states
+from tests.learning.machines import traces_of
 
 
 def moore(words, outputs, **options):
@@ -71,16 +76,39 @@ def test_merge_states_compiled_equals_python(kind, order, noise, monkeypatch):
         assert np.array_equal(getattr(compiled, name), getattr(python, name)), name
 
 
+@pytest.mark.skipif(not native.available(), reason="compares with the compiled merger, which is not built here")
+@pytest.mark.parametrize("order", ["shortlex", "visits"])
+def test_merge_states_does_not_depend_on_the_order_in_which_children_are_folded(order, monkeypatch):
+    """A log where one of two unseen children is kept, and which one differs between the mergers."""
+    log = TraceTree.of(as_traces(traces_of(pairing(), 72, 12, 16)))
+    options = {"symbols": len(log.symbols), "outputs": len(log.outputs), "order": order}
+    compiled = merge_states(log.tree, **options)
+    monkeypatch.setattr(state_merging.native, "available", lambda: False)
+    assert np.array_equal(compiled.tables, merge_states(log.tree, **options).tables)
+
+
+@pytest.mark.skipif(not native.available(), reason="compares with the compiled totals, which are not built here")
+@pytest.mark.parametrize("kind", ["mealy", "moore"])
+def test_refine_totals_compiled_equal_python(kind, monkeypatch):
+    words, outputs, _ = noisy_log(6, 3, 0.05, kind)
+    tree = PrefixTree()
+    tree.add(words, outputs)
+    merged = merge_states(tree, symbols=3, outputs=3, kind=kind, noise=0.05)
+    compiled = refining.totals(tree.arrays, merged, -53_783, -3_900_000)
+    monkeypatch.setattr(refining.native, "available", lambda: False)
+    python = refining.totals(tree.arrays, merged, -53_783, -3_900_000)
+    assert np.array_equal(compiled, python)
+    assert (compiled < 0).any()
+
+
 @pytest.mark.parametrize("kind", ["mealy", "moore"])
 def test_merge_states_finds_the_machine_through_noise(kind):
-    from detent.learning.refine import refine
-
     words, outputs, clean = noisy_log(5, 2, 0.05, kind)
     tree = PrefixTree()
     tree.add(words, outputs)
     merged = merge_states(tree, symbols=3, outputs=3, kind=kind, noise=0.05)
     assert merged is not None
-    refined = refine(tree.arrays, merged, symbols=3, outputs=3, noise=0.05)
+    refined = refining.refine(tree.arrays, merged, symbols=3, outputs=3, noise=0.05)
     assert refined.disagreeing == int((outputs != clean).sum()) > 50
     assert refined.count_wrong(words, clean) == 0
 

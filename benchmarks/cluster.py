@@ -1,8 +1,8 @@
 """`detent run --cluster local` against `detent run` on text made on the fly: throughput, scaling, memory, kills.
 
 The text is a log of two events, ten to twenty on a line, that move a machine of six states (S3). The outputs of all
-runs are hashed and must be equal; in the kill test a worker is killed in the middle of each of ten runs. Peak memory
-is the largest resident set of one process.
+runs are hashed and must be equal; in the kill test a worker is killed in the middle of each of ten runs. Processor
+time and peak resident memory are sampled from /proc, with what other work used meanwhile.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks._processes import ProcessTree
 from benchmarks.harness import Report, Target, Unequal
 from detent.runtime import Machine
 from detent.runtime.cluster import connected, run_files
@@ -74,17 +74,38 @@ def write_text(folder: Path, size: int, files: int = 2, seed: int = 7) -> list[P
     return paths
 
 
-def hashed(command: list[str]) -> tuple[float, str, int]:
-    """(seconds, hash of what the command writes, peak bytes of its largest process)."""
+@dataclass(frozen=True)
+class Run:
+    """What one command took."""
+
+    seconds: float
+    digest: str
+    """Hash of what it wrote."""
+    cpu: float
+    """Seconds of processor time of all its processes."""
+    others: float
+    """Processors that the rest of the machine used meanwhile, on average."""
+    driver: int
+    """Peak bytes of its first process."""
+    worker: int
+    """Peak bytes of the largest worker of Ray, with the part of the object store that it touched."""
+
+
+def hashed(command: list[str]) -> Run:
     begun = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout is not None
     digest = hashlib.sha256()
-    while chunk := process.stdout.read(MIB):
-        digest.update(chunk)
-    if process.wait() != 0:
-        raise Unequal(f"{' '.join(command)} ended with exit code {process.returncode}.")
-    return time.perf_counter() - begun, digest.hexdigest(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10
+    with ProcessTree(process.pid) as tree:
+        while chunk := process.stdout.read(MIB):
+            digest.update(chunk)
+        if process.wait() != 0:
+            raise Unequal(f"{' '.join(command)} ended with exit code {process.returncode}.")
+    seconds = time.perf_counter() - begun
+    return Run(
+        seconds, digest.hexdigest(), tree.cpu_seconds, tree.others / seconds, tree.peaks.get(process.pid, 0),
+        tree.largest("ray::"),
+    )  # fmt: skip
 
 
 def measure(report: Report, machine: Path, files: list[Path], size: int) -> None:
@@ -95,22 +116,24 @@ def measure(report: Report, machine: Path, files: list[Path], size: int) -> None
         "cluster, 1 worker": [*program, "--cluster", "local", "--workers", "1"],
         "cluster, 2 workers": [*program, "--cluster", "local", "--workers", "2"],
     }
-    spent: dict[str, list[float]] = {}
-    digests, peak = set(), 0
+    runs: dict[str, Run] = {}
     for name, command in ways.items():
-        seconds, digest, largest = hashed(command)
-        spent[name] = [seconds]
-        digests.add(digest)
-        if largest > peak:
-            peak = largest
-            report.notes.append(f"{name}: peak {largest / MIB:.0f} MiB, the largest process so far")
-        if len(digests) > 1:
+        runs[name] = run = hashed(command)
+        if run.digest != runs["detent run"].digest:
             raise Unequal(f"{name}: the output differs from that of detent run.")
+        workers = f", largest worker {run.worker / MIB:.0f} MiB" if run.worker else ""
+        report.notes.append(
+            f"{name}: {run.cpu:.0f} CPU s, peak of its first process {run.driver / MIB:.0f} MiB{workers}; meanwhile "
+            f"other work used {run.others:.2f} of {os.cpu_count()} cores"
+        )
     report.checks.append(f"{size} bytes: the outputs of all ways, by SHA-256")
+    spent = {name: [run.seconds] for name, run in runs.items()}
     report.record(f"S3, {size / 1e9:.3g} GB", spent, dict.fromkeys(ways, size), unit="bytes")
-    one, two = spent["cluster, 1 worker"][0], spent["cluster, 2 workers"][0]
-    report.notes.append(f"two workers are {one / two:.2f} times as fast as one; one worker takes "
-                        f"{one / spent['detent run'][0]:.2f} times as long as detent run")  # fmt: skip
+    alone, one, two = (run.seconds for run in runs.values())
+    report.notes.append(
+        f"two workers are {one / two:.2f} times as fast as one; one worker takes {one / alone:.2f} times as long as "
+        "detent run, the start of Ray included"
+    )
 
 
 def kill(report: Report, machine: Path, folder: Path, rounds: int, size: int) -> None:
@@ -119,7 +142,7 @@ def kill(report: Report, machine: Path, folder: Path, rounds: int, size: int) ->
 
     (folder / "kill").mkdir()
     files = write_text(folder / "kill", size)
-    _, wanted, _ = hashed([sys.executable, "-m", "detent", "run", str(machine), *map(str, files)])
+    wanted = hashed([sys.executable, "-m", "detent", "run", str(machine), *map(str, files)]).digest
     equal = 0
     with connected("local", 2):
         for number in range(rounds):

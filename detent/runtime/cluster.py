@@ -210,7 +210,10 @@ def connected(address: str, workers: int | None = None) -> Iterator[Any]:
         try:
             with redirect_stderr(StringIO()):  # notes of Ray about itself
                 if address == "local":
-                    ray.init(num_cpus=workers or os.cpu_count(), include_dashboard=False, **options)
+                    config = {"worker_niceness": 0}  # added to that of this process; 15 by default
+                    ray.init(
+                        num_cpus=workers or os.cpu_count(), include_dashboard=False, _system_config=config, **options
+                    )
                 else:
                     ray.init(address=address, **options)
         except (ConnectionError, ValueError) as error:

@@ -139,18 +139,18 @@ class Filter:
         self._latest = None
         ended = False
         for part in _slices(chunk):
-            outputs, ends = (array.tolist() for array in self._outputs(part))
+            outputs, ends = self._outputs(part)
             if not ended:
-                end = ends[0] if ends else len(outputs)
+                end = int(ends[0]) if len(ends) else len(outputs)
                 if end:
-                    first_latest = outputs[end - 1]
+                    first_latest = int(outputs[end - 1])
                     first += [] if self.last else [self._joined(outputs[:end])]
-                if not ends:
+                if not len(ends):
                     continue
                 ended, self._latest = True, self._first if self.each_line else None
                 self._line, self._begun = line + 1, False
-                outputs, ends = outputs[end:], [at - end for at in ends[1:]]
-            rest.append(self._lines(outputs, ends))
+                outputs, ends = outputs[end:], ends[1:] - end
+            rest.append(self._text(outputs, ends))
         breaks = len(chunk.breaks)
         in_line = len(chunk.numbers) - int(chunk.breaks[-1] if breaks else 0)
         return Piece(
@@ -178,7 +178,10 @@ class Filter:
         return text
 
     def _process(self, chunk: TokenChunk) -> bytes:
-        outputs, ends = self._outputs(chunk)
+        return self._text(*self._outputs(chunk))
+
+    def _text(self, outputs: Ints, ends: Ints) -> bytes:
+        """The lines that end in a chunk, and the beginning of one that does not: compiled where that is possible."""
         if self._writer is None:
             return self._lines(outputs.tolist(), ends.tolist())
         text, self._begun = self._writer.write(outputs, ends, begun=self._begun)
@@ -207,7 +210,7 @@ class Filter:
         return outputs[written], counts[breaks]
 
     def _lines(self, outputs: list[int], breaks: list[int]) -> bytes:
-        """The lines that end in a chunk, and the beginning of one that does not."""
+        """The same in Python."""
         if self.last and not self.each_line:
             self._latest = outputs[-1] if outputs else self._latest
             return b""
@@ -232,7 +235,11 @@ class Filter:
     def _between_names(self) -> bytes:
         return b", " if self.form == "json" else self._between
 
-    def _joined(self, outputs: Iterable[int]) -> bytes:
+    def _joined(self, outputs: Iterable[int] | Ints) -> bytes:
+        if isinstance(outputs, np.ndarray):
+            if self._writer is not None:
+                return self._writer.write(outputs, np.zeros(0, np.int64), begun=False)[0]
+            outputs = outputs.tolist()
         names = self._quoted if self.form == "json" else self._names
         return self._between_names.join([names[number] for number in outputs])
 

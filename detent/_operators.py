@@ -1,14 +1,15 @@
 """Register the PyTorch operators as soon as both detent and torch are imported, in either order.
 
 A graph that was saved with `torch.export` names operators such as `detent::nfsm_eval`. A program that loads it imports
-detent, and need not know which module defines them. Who does not import torch does not wait for it.
+detent, and need not know which module defines them. Who does not import torch does not wait for it. Where a module of
+detent is the first to import torch, the operators are registered once that module is whole: those that define them may
+need it.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -28,21 +29,33 @@ def _register() -> None:
 
 
 class _AfterTorch:
-    """Finds torch as always, and registers the operators once it is executed."""
+    """Finds torch and modules of detent as always; registers the operators when torch is there and none is half done."""
+
+    def __init__(self) -> None:
+        self.depth, self.torch_is_loaded = 0, False
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != "torch":
+        if name != "torch" and not name.startswith("detent."):
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        found = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
+        spec = next((spec for spec in found if spec is not None), None)
         if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
+            spec.loader.exec_module = self._counted(spec.loader.exec_module)  # type: ignore[method-assign]
+        return spec
 
-            def exec_module(module: ModuleType) -> None:
+    def _counted(self, execute: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:
+        def exec_module(module: ModuleType) -> None:
+            is_torch = module.__name__ == "torch"
+            self.depth += not is_torch
+            try:
                 execute(module)
+            finally:
+                self.depth -= not is_torch
+            self.torch_is_loaded |= is_torch
+            if self.torch_is_loaded and not self.depth and self in sys.meta_path:
+                sys.meta_path.remove(self)
                 _register()
 
-            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
-        return spec
+        return exec_module

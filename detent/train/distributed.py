@@ -61,6 +61,24 @@ def world_size() -> int:
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
+def _connect() -> None:
+    """Make the group of all ranks, or give up after CONNECT, so that torchrun starts all again.
+
+    torchrun keeps one store through all restarts. Ranks find each other's addresses in it, and would find those of
+    ranks that have ended: every restart has keys of its own.
+    """
+    try:
+        store, rank, world = next(dist.rendezvous("env://", timeout=CONNECT))
+        restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = dist.PrefixStore(f"restart-{restart}", store)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=world, timeout=CONNECT)
+    except RuntimeError as error:
+        raise BackendUnavailable(
+            f"the {world_size()} ranks of this run could not connect ({str(error).splitlines()[0]}); torchrun "
+            "--max-restarts N starts all again, and the run resumes."
+        ) from None
+
+
 @contextmanager
 def data_parallel() -> Iterator[Group | None]:
     """The group of this process, which rank 0 ends with the block; None where there is one process."""
@@ -68,7 +86,7 @@ def data_parallel() -> Iterator[Group | None]:
     if world_size() == 1:
         yield None
         return
-    dist.init_process_group("gloo", timeout=CONNECT)
+    _connect()
     dist.distributed_c10d._set_pg_timeout(WAIT, dist.group.WORLD)
     group = Group(dist.get_rank(), dist.get_world_size())
     _active = group

@@ -29,7 +29,7 @@ def _register() -> None:
 
 
 class _AfterTorch:
-    """Finds torch and modules of detent as always; registers the operators when torch is there and none is half done."""
+    """Finds torch and detent's modules as always; registers the operators when torch is loaded and none is half so."""
 
     def __init__(self) -> None:
         self.depth, self.torch_is_loaded = 0, False
@@ -42,7 +42,7 @@ class _AfterTorch:
         found = (finder.find_spec(name, path, target) for finder in sys.meta_path if finder is not self)
         spec = next((spec for spec in found if spec is not None), None)
         if spec is not None and spec.loader is not None:
-            spec.loader.exec_module = self._counted(spec.loader.exec_module)  # type: ignore[method-assign]
+            spec.loader.exec_module = self._counted(spec.loader.exec_module)  # type: ignore
         return spec
 
     def _counted(self, execute: Callable[[ModuleType], None]) -> Callable[[ModuleType], None]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from detent.cli._cluster import Cluster, Partition, Workers
 from detent.cli._machines import Missing, read_any
 from detent.cli._output import AsJson, count_progress, print_json, print_text
 
@@ -20,25 +21,37 @@ def conform(
     transitions: Annotated[
         bool, typer.Option("--transitions", help="List every transition with how often the log takes it.")
     ] = False,
+    cluster: Cluster = None,
+    workers: Workers = None,
+    partition: Partition = 32,
     as_json: AsJson = False,
 ) -> None:
     """Check every trace of a log against a machine: the first line that departs, with what was expected and seen.
 
     The log is read as a stream. The summary says how many transitions it covers. Exit code 0 when the log conforms, 1
-    when it departs.
+    when it departs. With --cluster parts of the log are checked in parallel by Ray, with the same result.
 
     Examples:
 
         detent conform machine.dot traces.jsonl
         detent conform machine.json today.csv --transitions
         detent conform machine.dot blanks.txt --separator ";"
+        detent conform machine.dot traces.jsonl --cluster local --workers 2
     """
     from detent.learning.conform import conform as check
     from detent.learning.logs import read_log
 
     target = read_any(machine, missing)
     with count_progress("{:,} traces, {:,} symbols") as watch:
-        found = check(target, read_log(log, format=format, separator=separator), watch=watch)
+        if cluster is None:
+            found = check(target, read_log(log, format=format, separator=separator), watch=watch)
+        else:
+            from detent.learning.cluster import conform_on_cluster
+
+            found = conform_on_cluster(
+                target, log, format=format, separator=separator, address=cluster, workers=workers,
+                partition=partition << 20, watch=watch,
+            )  # fmt: skip
     if as_json:
         first = found.first
         print_json({

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from detent.cli._cluster import Cluster, Partition, Workers
 from detent.cli._output import AsJson, count_progress, print_json, print_text
 from detent.errors import InvalidConfig, NotLearned
 
@@ -55,6 +56,9 @@ def learn(
         Path | None, typer.Option(metavar="FILE", help="With --ask: keep all answers here, and resume from them.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="With --by gradient and --ask.")] = 42,
+    cluster: Cluster = None,
+    workers: Workers = None,
+    partition: Partition = 32,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Learn a machine from a log of traces, without knowing its states.
@@ -64,24 +68,32 @@ def learn(
     output `missing`. Lines that contradict each other are an error that names both, unless --noise says how many
     outputs may be wrong. Exit code 1 when no machine is found.
 
+    With --cluster parts of the log are counted into prefix trees in parallel by Ray and merged; the machine is the
+    same, byte for byte. States are merged by one process.
+
     Examples:
 
         detent learn traces.jsonl -o machine.dot
         detent learn traces.txt --missing loop -o machine.json
         detent learn noisy.csv --noise auto -o machine.dot
         detent learn noisy.csv --by gradient -o machine.dot
+        detent learn traces.jsonl --cluster local --workers 2 -o machine.dot
         detent learn --ask ./system --symbols push,wait -o machine.dot
     """
     if by not in WAYS:
         raise InvalidConfig(f"--by is one of {', '.join(WAYS)}; got {by!r}.")
     if (log is None) == (ask is None):
         raise InvalidConfig("give a log to learn from, or --ask COMMAND to ask a running system.")
+    if cluster is not None and (ask is not None or by != "merging"):
+        raise InvalidConfig("--cluster counts a log into prefix trees: it takes LOG and --by merging.")
     try:
         if ask is not None:
             learned = _ask(ask, symbols, engine, max_queries, extra_states, cache, seed)
         else:
             assert log is not None
-            learned = _learn(log, kind, missing, noise, by, format, separator, max_states, seed)
+            learned = _learn(
+                log, kind, missing, noise, by, format, separator, max_states, seed, cluster, workers, partition << 20
+            )
     except NotLearned as error:
         print_json({"learned": False, "reason": str(error)}) if as_json else print_text(error)
         raise typer.Exit(1) from None
@@ -101,7 +113,7 @@ def learn(
 
 def _learn(
     log: Path, kind: str | None, missing: str, noise: str, by: str, format: str | None, separator: str | None,
-    max_states: int | None, seed: int,
+    max_states: int | None, seed: int, cluster: str | None, workers: int | None, partition: int,
 ) -> LearnedMachine:  # fmt: skip
     from detent.learning.learn import learn as learn_machine
     from detent.learning.learn import read_tree
@@ -115,7 +127,15 @@ def _learn(
             read_log(log, format=format, separator=separator), noise=share, missing=missing, seed=seed
         )
     with count_progress("{:,} traces, {:,} prefixes") as watch:
-        tree = read_tree(log, format=format, separator=separator, watch=watch)
+        if cluster is None:
+            tree = read_tree(log, format=format, separator=separator, watch=watch)
+        else:
+            from detent.learning.cluster import read_tree_on_cluster
+
+            tree = read_tree_on_cluster(
+                log, format=format, separator=separator, address=cluster, workers=workers, partition=partition,
+                watch=watch,
+            )  # fmt: skip
     return learn_machine(tree, kind=kind, missing=missing, noise=share, max_states=max_states)  # type: ignore[arg-type]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from detent.cli._cluster import Cluster, Partition, Workers
 from detent.cli._output import AsJson, length_progress
 from detent.errors import BrokenFile, InvalidConfig, InvalidWord
 
@@ -38,14 +39,9 @@ def run(
     ] = None,
     skip_unknown: Annotated[bool, typer.Option("--skip-unknown", help="Skip unknown symbols.")] = False,
     strategy: Annotated[str, typer.Option(help="How to run the machine; auto selects the fastest way.")] = "auto",
-    cluster: Annotated[
-        str | None,
-        typer.Option(metavar="local|ADDRESS", help="Run on a Ray cluster: of this machine, or at an address."),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Tasks of a cluster at a time. Default: all of its processors.")
-    ] = None,
-    partition: Annotated[int, typer.Option(min=1, metavar="MIB", help="Text of one task of a cluster, in MiB.")] = 32,
+    cluster: Cluster = None,
+    workers: Workers = None,
+    partition: Partition = 32,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Feed symbols to a machine and print its outputs.

@@ -19,7 +19,7 @@ from detent.automata import Mealy, Moore, format_word
 from detent.automata.io.common import DFA_OUTPUTS, fresh
 from detent.errors import InvalidConfig, InvalidInput, NotLearned, unknown
 from detent.learning.logs import LABELS, Trace, as_traces, read_log
-from detent.learning.prefix_tree import MAX_NODES, PrefixTree
+from detent.learning.prefix_tree import MAX_NODES, PrefixTree, TreeArrays
 from detent.learning.refine import refine
 from detent.learning.state_merging import Kind, MergedStates, Order, merge_states
 
@@ -34,6 +34,19 @@ SMALL_TREE = 1 << 19
 """Nodes up to which several orders of merging are tried."""
 ASSUMED_NOISE = 1e-3
 """The share of wrong outputs that one of the tries on a clean log assumes; what it finds must agree with every line."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreePart:
+    """The tree of a part of a log as plain data; see `TraceTree`."""
+
+    arrays: TreeArrays
+    words: int
+    symbols: tuple[str, ...]
+    outputs: tuple[str, ...]
+    everywhere: bool
+    observed: int
+    length: int
 
 
 @dataclass
@@ -56,28 +69,39 @@ class TraceTree:
     ) -> TraceTree:
         """Read all traces; `watch` is called with the numbers of traces and nodes so far."""
         log = cls(PrefixTree(max_nodes=max_nodes))
-        for part in _parts(traces, log):
-            log.tree.add_traces(*part)
-            if watch is not None:
-                watch(log.tree.words, len(log.tree))
+        log.add(traces, watch=watch)
         if not log.tree.words:
             raise InvalidInput("there is no trace to learn from.")
         return log
 
-    def merge(self, other: TraceTree) -> None:
+    def add(self, traces: Iterable[Trace], *, watch: Callable[[int, int], None] | None = None) -> None:
+        """Add all traces."""
+        for part in _parts(traces, self):
+            self.tree.add_traces(*part)
+            if watch is not None:
+                watch(self.tree.words, len(self.tree))
+
+    @property
+    def part(self) -> TreePart:
+        """What another tree needs to add this one."""
+        return TreePart(
+            self.tree.arrays, self.tree.words, tuple(self.symbols), tuple(self.outputs), self.everywhere, self.observed,
+            self.length,
+        )  # fmt: skip
+
+    def merge(self, other: TraceTree | TreePart) -> None:
         """Add the tree of another part of a log, whose names may be numbered otherwise."""
+        other = other.part if isinstance(other, TraceTree) else other
         symbols = np.array([self.symbols.setdefault(name, len(self.symbols)) for name in other.symbols], np.int32)
         outputs = np.array([self.outputs.setdefault(name, len(self.outputs)) for name in other.outputs], np.int32)
-        arrays = other.tree.arrays
+        arrays = other.arrays
         symbol = arrays.symbol.copy()
         if len(symbols):
             symbol[1:] = symbols[arrays.symbol[1:]]
-        renamed = PrefixTree(max_nodes=self.tree.max_nodes)
         output = outputs[arrays.output] if len(outputs) else arrays.output
-        renamed._arrays, renamed.words = replace(arrays, symbol=symbol, output=output), other.tree.words
-        self.tree.merge(renamed)
         self.everywhere |= other.everywhere
         self.observed, self.length = self.observed + other.observed, self.length + other.length
+        self.tree.merge_arrays(replace(arrays, symbol=symbol, output=output), other.words)
 
     def refuse_contradictions(self, hint: str = "") -> None:
         """Raise the sentence that names two lines with different outputs after the same inputs, if there are any."""

@@ -18,9 +18,9 @@ import csv
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 from detent.errors import BrokenFile, InvalidInput, unknown
 from detent.records import InvalidJson, parse_strict_json
@@ -29,6 +29,7 @@ FORMATS = ("jsonl", "csv", "text", "abbadingo")
 EXTENSIONS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
 MAX_LINE = 1 << 26
 """Bytes of the longest line that is read: 64 MiB."""
+NO_TRACE = "there is no trace in it."
 COLUMNS = {
     "trace": ("trace", "case", "case_id", "session", "word", "id"),
     "input": ("input", "symbol", "event", "action", "request"),
@@ -52,6 +53,18 @@ class Trace:
     """Where it begins in the log, from 1."""
 
 
+@dataclass(frozen=True)
+class Layout:
+    """How a log is to be read, by its first line."""
+
+    format: str
+    separator: str | None
+    header: str | None
+    """The first line where that is no trace: of CSV and Abbadingo files."""
+    strings: int | None
+    """Traces that an Abbadingo file announces."""
+
+
 def read_log(
     path: str | os.PathLike[str], *, format: str | None = None, separator: str | None = None
 ) -> Iterator[Trace]:
@@ -60,15 +73,87 @@ def read_log(
     - `format`: jsonl, csv, text or abbadingo; by default by the ending of the file, or by its first line.
     - `separator`: between the tokens of a line of text, or the columns of a CSV file.
     """
+    return _traces(_open(path, format), path, format, separator)
+
+
+def log_layout(path: str | os.PathLike[str], *, format: str | None = None, separator: str | None = None) -> Layout:
+    """How the parts of a log are read by `read_part`; arguments as for `read_log`."""
+    with _open(path, format) as file:
+        number, line = _first_line(_lines(file, path), path)
+    layout = _layout(line, path, format, separator)
+    if layout.format == "abbadingo":
+        return replace(layout, strings=_abbadingo_size(number, line, path))
+    return layout
+
+
+def read_part(path: str | os.PathLike[str], layout: Layout, begin: int, end: int, count: list[int]) -> Iterator[Trace]:
+    """The traces between two offsets at which one begins; lines are numbered from 1. Sets count[0] to the lines read.
+
+    A quoted field of a CSV file may contain the end of a line, and a cut in it would not be noticed: parts have none.
+    """
+    with _open(path, None) as file:
+        file.seek(begin)
+        lines = _counted(_lines(file, path, end - begin, is_first=begin == 0), count)
+        if layout.format == "csv":
+            lines = _unquoted(lines, path, whole=begin == 0 and end == os.fstat(file.fileno()).st_size)
+        if begin == 0:
+            lines = _chain(_first_line(lines, path), lines)
+        elif layout.format == "csv":
+            lines = _chain((0, str(layout.header)), lines)
+        if layout.format == "abbadingo":
+            if begin == 0:
+                next(lines)
+            yield from _strings(lines, path)
+        else:
+            yield from _parsed(layout, lines, path)
+
+
+def part_ends(path: str | os.PathLike[str], layout: Layout, size: int) -> Iterator[int]:
+    """Offsets where a trace begins, about every `size` bytes, and the end of the file."""
+    with _open(path, None) as file:
+        total = os.fstat(file.fileno()).st_size
+        place, least = 0, 0
+        while (line := file.readline(MAX_LINE)) and not least:
+            is_blank = not line.decode("utf-8-sig", "replace").strip()
+            least = 0 if is_blank else file.tell()  # the first part has the header
+        while place < total:
+            file.seek(min(max(place + size, least), total) - 1)
+            _skip_line(file)
+            place = file.tell() if layout.format != "csv" else _next_trace(file, layout)
+            yield place
+
+
+def _skip_line(file: IO[bytes]) -> None:
+    while (piece := file.readline(1 << 16)) and not piece.endswith(b"\n"):
+        pass
+
+
+def _next_trace(file: IO[bytes], layout: Layout) -> int:
+    """The offset of the next line of a CSV file that begins a trace."""
+    header = [name.strip().lower() for name in str(layout.header).split(layout.separator)]
+    column = next((header.index(name) for name in COLUMNS["trace"] if name in header), None)
+    previous = None
+    while line := file.readline(MAX_LINE + 1):
+        row = line.decode("utf-8", "replace").rstrip("\r\n")
+        if not row:
+            break
+        cells = row.split(layout.separator)
+        key = cells[column] if column is not None and column < len(cells) else None
+        if previous is not None and key != previous:
+            return file.tell() - len(line)
+        previous = key
+    return file.tell()
+
+
+def _open(path: str | os.PathLike[str], format: str | None) -> IO[bytes]:
     if format is not None and format not in FORMATS:
         raise unknown("format of a log", format, FORMATS)
     try:
-        file = open(path, "rb")  # noqa: SIM115
+        return open(path, "rb")
     except FileNotFoundError:
         raise BrokenFile(path, "there is no such file.") from None
     except OSError as error:
         raise BrokenFile(path, f"it cannot be read: {(error.strerror or str(error)).lower()}.") from None
-    return _traces(file, path, format, separator)
 
 
 def _traces(
@@ -77,43 +162,78 @@ def _traces(
     found = False
     with file:
         lines = _lines(file, path)
-        first = next(((number, line) for number, line in lines if line.strip()), None)
-        if first is None:
-            raise BrokenFile(path, "it is empty; a log has a trace on every line.")
-        name = format or EXTENSIONS.get(Path(path).suffix.lower()) or _format_of(first[1])
-        rest = _chain(first, lines)
-        match name:
-            case "jsonl":
-                traces = _json_lines(rest, path)
-            case "csv":
-                traces = _csv(rest, path, separator or ",")
-            case "abbadingo":
-                traces = _abbadingo(rest, path)
-            case _:
-                traces = _text(rest, path, separator or ("," if _has_commas(first[1]) else None))
-        for trace in traces:
+        first = _first_line(lines, path)
+        for trace in _parsed(_layout(first[1], path, format, separator), _chain(first, lines), path):
             found = True
             yield trace
     if not found:
-        raise BrokenFile(path, "there is no trace in it.")
+        raise BrokenFile(path, NO_TRACE)
 
 
-def _lines(file: IO[bytes], path: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
+def _first_line(lines: Iterator[tuple[int, str]], path: str | os.PathLike[str]) -> tuple[int, str]:
+    first = next(((number, line) for number, line in lines if line.strip()), None)
+    if first is None:
+        raise BrokenFile(path, "it is empty; a log has a trace on every line.")
+    return first
+
+
+def _layout(line: str, path: str | os.PathLike[str], format: str | None, separator: str | None) -> Layout:
+    name = format or EXTENSIONS.get(Path(path).suffix.lower()) or _format_of(line)
+    if name == "csv":
+        return Layout(name, separator or ",", line, None)
+    if name == "text":
+        return Layout(name, separator or ("," if _has_commas(line) else None), None, None)
+    return Layout(name, separator, line if name == "abbadingo" else None, None)
+
+
+def _parsed(layout: Layout, lines: Iterator[tuple[int, str]], path: str | os.PathLike[str]) -> Iterator[Trace]:
+    match layout.format:
+        case "jsonl":
+            return _json_lines(lines, path)
+        case "csv":
+            return _csv(lines, path, layout.separator or ",")
+        case "abbadingo":
+            return _abbadingo(lines, path)
+    return _text(lines, path, layout.separator)
+
+
+def _lines(
+    file: IO[bytes], path: str | os.PathLike[str], size: int | None = None, *, is_first: bool = True
+) -> Iterator[tuple[int, str]]:
+    """The lines of a file, or those of its next `size` bytes, which end with a line."""
     number = 0
-    while True:
+    while size is None or size > 0:
         try:
             line = file.readline(MAX_LINE + 1)
         except OSError as error:
             raise BrokenFile(path, f"it cannot be read: {(error.strerror or str(error)).lower()}.") from None
         if not line:
-            return
+            if size is None:
+                return
+            raise BrokenFile(path, "the file became shorter while it was read.")
+        size = None if size is None else size - len(line)
         number += 1
         if len(line) > MAX_LINE:
             raise BrokenFile(path, f"it is longer than {MAX_LINE >> 20} MiB; a line holds one trace.", number)
         try:
-            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            yield number, line.decode("utf-8-sig" if is_first and number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise BrokenFile(path, f"byte {line[error.start]:#04x} is not UTF-8 text.", number) from None
+
+
+def _counted(lines: Iterator[tuple[int, str]], count: list[int]) -> Iterator[tuple[int, str]]:
+    for number, line in lines:
+        count[0] = number
+        yield number, line
+
+
+def _unquoted(
+    lines: Iterator[tuple[int, str]], path: str | os.PathLike[str], *, whole: bool
+) -> Iterator[tuple[int, str]]:  # fmt: skip
+    for number, line in lines:
+        if '"' in line and not whole:
+            raise BrokenFile(path, "a CSV log that is read in parts has no quotes; read it without --cluster.", number)
+        yield number, line
 
 
 def _chain(first: tuple[int, str], lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -247,27 +367,37 @@ def _split(token: str, path: str | os.PathLike[str], line: int) -> tuple[str, st
 
 
 def _abbadingo(lines: Iterator[tuple[int, str]], path: str | os.PathLike[str]) -> Iterator[Trace]:
-    def refuse(number: int, what: str) -> NoReturn:
-        raise BrokenFile(path, what, number)
+    wanted, got = _abbadingo_size(*next(lines), path), 0
+    for trace in _strings(lines, path):
+        got += 1
+        yield trace
+    refuse_count(wanted, got, path)
 
-    number, header = next(lines)
+
+def _abbadingo_size(number: int, header: str, path: str | os.PathLike[str]) -> int:
     if not re.fullmatch(r"\s*\d{1,15}\s+\d{1,15}\s*", header):
-        refuse(number, "the first line of an Abbadingo file has the numbers of strings and of symbols.")
-    wanted, got = int(header.split()[0]), 0
+        raise BrokenFile(path, "the first line of an Abbadingo file has the numbers of strings and of symbols.", number)
+    return int(header.split()[0])
+
+
+def refuse_count(wanted: int, got: int, path: str | os.PathLike[str]) -> None:
+    """Raise if an Abbadingo file has another number of strings than its first line says."""
+    if got != wanted:
+        raise BrokenFile(path, f"the first line says {wanted} strings; there are {got}.", 1)
+
+
+def _strings(lines: Iterator[tuple[int, str]], path: str | os.PathLike[str]) -> Iterator[Trace]:
     for number, line in lines:
         tokens = line.split()
         if not tokens:
             continue
-        got += 1
         if len(tokens) < 2 or not tokens[1].isdigit() or int(tokens[1]) != len(tokens) - 2:
-            refuse(number, "wanted a label, the length and as many symbols.")
+            raise BrokenFile(path, "wanted a label, the length and as many symbols.", number)
         if any("/" in token for token in tokens[2:]):
             pairs = [_split(token, path, number) for token in tokens[2:]]
             yield Trace([a for a, _ in pairs], [b for _, b in pairs], None, number)
         else:
             yield at_end(tokens[2:], None if tokens[0] == "-1" else tokens[0], number)
-    if got != wanted:
-        refuse(1, f"the first line says {wanted} strings; there are {got}.")
 
 
 def as_traces(traces: Iterable[Any]) -> Iterator[Trace]:

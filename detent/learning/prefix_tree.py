@@ -154,15 +154,24 @@ class PrefixTree:
         )  # fmt: skip
         self._arrays, self.words = None, self.words + added
         if added < count:
-            raise BudgetExceeded(
-                f"the prefix tree would have more than {self.max_nodes:,} nodes; after {self.words:,} traces it has "
-                f"{len(self):,}. Learn from a part of the log, or from shorter traces."
-            )
+            raise BudgetExceeded(self._too_large())
 
     def merge(self, other: PrefixTree) -> None:
         """Add another tree over the same symbols and outputs."""
-        self._tree.merge(other.arrays)
-        self._arrays, self.words = None, self.words + other.words
+        self.merge_arrays(other.arrays, other.words)
+
+    def merge_arrays(self, arrays: TreeArrays, words: int) -> None:
+        """Add the arrays of another tree, and its number of traces."""
+        self._tree.merge(arrays)
+        self._arrays, self.words = None, self.words + words
+        if len(self) > self.max_nodes:
+            raise BudgetExceeded(self._too_large())
+
+    def _too_large(self) -> str:
+        return (
+            f"the prefix tree would have more than {self.max_nodes:,} nodes; after {self.words:,} traces it has "
+            f"{len(self):,}. Learn from a part of the log, or from shorter traces."
+        )
 
 
 class _NativeTree:

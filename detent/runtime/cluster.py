@@ -52,20 +52,22 @@ Span = tuple[str, int, int]
 
 def partitions(files: Sequence[Path], machine: Machine, size: int = PARTITION) -> Iterator[list[Span]]:
     """Spans of files, in order, cut about every `size` bytes where no symbol is split."""
-    sizes = [_size(path) for path in files]
+    sizes = [file_size(path) for path in files]
     ends = np.cumsum([0, *sizes]).tolist()
     begin, total = 0, ends[-1]
     while begin < total:
         end = _safe_cut(files, ends, min(begin + size, total), machine)
         yield [
-            (str(path), max(begin - first, 0), min(end, last) - first)
+            (os.path.abspath(path), max(begin - first, 0), min(end, last) - first)
             for path, first, last in zip(files, ends, ends[1:], strict=False)
             if first < end and last > begin and first < last
         ]
         begin = end
 
 
-def _size(path: Path) -> int:
+def file_size(path: str | os.PathLike[str]) -> int:
+    """The bytes of a file that can be read from any place; others are refused."""
+    path = Path(path)
     if path.is_dir():
         raise BrokenFile(path, "this is a folder; expected a text file.")
     if not path.is_file():
@@ -243,7 +245,7 @@ def run_files(
     if partition < 1:
         raise InvalidConfig(f"a partition has at least 1 byte; got {partition}.")
     filter = Filter(machine=machine, **options)
-    total = sum(_size(path) for path in files)
+    total = sum(file_size(path) for path in files)
     settings = {"each_line": filter.each_line, "last": filter.last, "states": filter.states, "at": filter.at,
                 "form": filter.form, "unknown": filter.unknown, "strategy": filter.strategy}  # fmt: skip
     with connected(address, workers) as ray:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 
+import pytest
+
 from detent.automata import distinguishing_word, read_machine
 from detent.cli._app import run
 from detent.runtime import load
 from tests.learning.machines import handshake, traces_of
 from tests.learning.test_active import PROGRAM
+from tests.learning.test_cluster import in_process  # noqa: F401
 
 
 def write_log(path, log):
@@ -28,6 +31,20 @@ def test_learn_writes_a_machine_that_runs_by_name(tmp_path, capsys):
     assert distinguishing_word(read_machine(tmp_path / "machine.dot"), handshake()) is None
 
 
+@pytest.mark.usefixtures("in_process")
+def test_learn_and_conform_on_a_cluster_print_and_write_the_same(tmp_path, capsys):
+    log = tmp_path / "log.jsonl"
+    write_log(log, traces_of(handshake(), 30_000, 16, 1))
+    assert log.stat().st_size > 3 << 20  # several partitions
+    printed = []
+    for cluster in ([], ["--cluster", "local", "--workers", "2", "--partition", "1"]):
+        assert run(["learn", str(log), "-o", str(tmp_path / "machine.json"), *cluster]) == 0
+        printed.append([capsys.readouterr().out, (tmp_path / "machine.json").read_bytes()])
+        assert run(["conform", str(tmp_path / "machine.json"), str(log), "--json", "--transitions", *cluster]) == 0
+        printed[-1].append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+
+
 def test_learn_says_what_is_wrong(tmp_path, capsys):
     bad = tmp_path / "bad.txt"
     bad.write_text("open/ok close/ok\nopen/no\n")
@@ -38,6 +55,8 @@ def test_learn_says_what_is_wrong(tmp_path, capsys):
         ([str(bad), "--noise", "much"], "--noise is a share such as 0.05, or auto; got 'much'"),
         ([str(bad), "--kind", "tree"], "tree"),
         ([str(bad), "--missing", "magic"], "magic"),
+        ([str(bad), "--by", "gradient", "--cluster", "local"], "it takes LOG and --by merging"),
+        (["--ask", "cat", "--symbols", "a", "--cluster", "local"], "it takes LOG and --by merging"),
         (["--ask", "cat"], "--ask needs the inputs of the system"),
         (["--ask", "cat", "--symbols", "a", "--engine", "x"], "--engine is one of lstar, kv, lsharp"),
     ]:

@@ -83,6 +83,8 @@ class Run:
     """Hash of what it wrote."""
     cpu: float
     """Seconds of processor time of all its processes."""
+    driver_cpu: float
+    """Those of its first process: on a cluster the driver, of which there is one."""
     others: float
     """Processors that the rest of the machine used meanwhile, on average."""
     driver: int
@@ -103,8 +105,8 @@ def hashed(command: list[str]) -> Run:
             raise Unequal(f"{' '.join(command)} ended with exit code {process.returncode}.")
     seconds = time.perf_counter() - begun
     return Run(
-        seconds, digest.hexdigest(), tree.cpu_seconds, tree.others / seconds, tree.peaks.get(process.pid, 0),
-        tree.largest("ray::"),
+        seconds, digest.hexdigest(), tree.cpu_seconds, tree.cpu.get(process.pid, 0.0), tree.others / seconds,
+        tree.peaks.get(process.pid, 0), tree.largest("ray::"),
     )  # fmt: skip
 
 
@@ -123,8 +125,8 @@ def measure(report: Report, machine: Path, files: list[Path], size: int) -> None
             raise Unequal(f"{name}: the output differs from that of detent run.")
         workers = f", largest worker {run.worker / MIB:.0f} MiB" if run.worker else ""
         report.notes.append(
-            f"{name}: {run.cpu:.0f} CPU s, peak of its first process {run.driver / MIB:.0f} MiB{workers}; meanwhile "
-            f"other work used {run.others:.2f} of {os.cpu_count()} cores"
+            f"{name}: {run.cpu:.1f} CPU s, of them {run.driver_cpu:.1f} of its first process, whose peak is "
+            f"{run.driver / MIB:.0f} MiB{workers}; meanwhile other work used {run.others:.2f} of {os.cpu_count()} cores"
         )
     report.checks.append(f"{size} bytes: the outputs of all ways, by SHA-256")
     spent = {name: [run.seconds] for name, run in runs.items()}

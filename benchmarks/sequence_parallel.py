@@ -2,12 +2,14 @@
 
 Every rank is a process with one thread on this machine (gloo). With two ranks each holds half of the rows and nothing
 of the other half; they exchange one table per head and one adjoint per index. Time is that of the slowest rank,
-memory the increase of the largest one during the step.
+memory the increase of the largest one during the step. Processor time does not depend on what else the machine does.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -43,11 +45,15 @@ def run(quick: bool) -> Report:
     }
     case = f"B=1, L={length}, width {WIDTH}, {len(HEADS)} heads of {HEADS[0]}"
     report.record(case, spent, dict.fromkeys(spent, length), unit="steps")
+    cpu = {world: max(rank["cpu"] for rank in ranks) for world, ranks in found.items()}
     peaks = {world: max(rank["peak"] for rank in ranks) >> 20 for world, ranks in found.items()}
     one, two = (found[world][0]["gradient"] for world in (1, 2))
     largest = float((two - one).abs().max() / one.abs().max())
     sent, formula = found[2][0]["sent"], exchanged_bytes(1, HEADS, 2, WIDTH)
     report.notes += [
+        f"processor time of the step, largest rank: {cpu[1]:.2f} s on one rank, {cpu[2]:.2f} s on two, "
+        f"{cpu[1] / cpu[2]:.2f} times less; the machine was shared: a load of {os.getloadavg()[1]:.1f} on its "
+        f"{os.cpu_count()} cores",
         f"peak memory of a rank during the step: {peaks[1]} MiB on one rank, {peaks[2]} MiB on two",
         f"a rank sent {sent} bytes in one step; with as many state entries a diagonal affine scan sends "
         f"{formula['affine diagonal forward']} forward alone, one with full matrices {formula['affine full forward']}",
@@ -83,11 +89,12 @@ def _rank(rank: int, world: int, length: int, folder: str) -> None:
 
     peak = peak_bytes(step)
     traffic.bytes = 0
-    seconds = []
+    seconds, cpu = [], []
     for _ in range(ROUNDS):
         dist.barrier()
-        begun = time.perf_counter()
+        begun, used = time.perf_counter(), time.process_time()
         step()
+        cpu.append(time.process_time() - used)
         dist.barrier()
         seconds.append(time.perf_counter() - begun)
     sent = traffic.bytes // ROUNDS
@@ -95,8 +102,8 @@ def _rank(rank: int, world: int, length: int, folder: str) -> None:
     assert gradient is not None
     dist.all_reduce(gradient)
     digests = [hashlib.sha256(part.numpy().tobytes()).hexdigest() for part in kept[0].split(BLOCK, 1)]
-    result = {"peak": peak, "seconds": seconds, "sent": sent, "digests": digests, "final": kept[1][0].tolist(),
-              "gradient": gradient}  # fmt: skip
+    result = {"peak": peak, "seconds": seconds, "cpu": statistics.median(cpu), "sent": sent, "digests": digests,
+              "final": kept[1][0].tolist(), "gradient": gradient}  # fmt: skip
     torch.save(result, f"{folder}/{rank}.pt")
     dist.barrier()
     dist.destroy_process_group()

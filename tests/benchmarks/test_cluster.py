@@ -19,7 +19,7 @@ def test_write_text_has_the_size_and_only_events(tmp_path: Path) -> None:
 
 def test_measure_notices_unequal_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = iter(range(3))
-    monkeypatch.setattr(cluster, "hashed", lambda command: cluster.Run(1.0, f"{next(counted)}", 1, 0, 1, 0))
+    monkeypatch.setattr(cluster, "hashed", lambda command: cluster.Run(1.0, f"{next(counted)}", 1, 1, 0, 1, 0))
     with pytest.raises(Unequal, match="cluster, 1 worker: the output differs"):
         cluster.measure(Report(title=""), tmp_path, [], 1)
 

@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
-from detent.errors import InvalidConfig
+from detent.errors import BackendUnavailable, InvalidConfig
 from detent.tasks import task as get_task
 from detent.train import distributed
 from detent.train.distributed import Group, backward, serve
@@ -72,6 +73,45 @@ def test_backward_on_two_ranks_is_that_of_the_whole_batch() -> None:
 def test_serve_refuses_other_recipes() -> None:
     with pytest.raises(InvalidConfig, match="torchrun trains the recipe gradient of the NFSM; gru by cpu"):
         serve(Group(1, 2), configure("S3", cell="gru", recipe="cpu", seed=1), get_task("S3"))
+
+
+@pytest.fixture
+def kept_store(monkeypatch: pytest.MonkeyPatch) -> torch.distributed.TCPStore:
+    """A store that outlives the ranks, as that of torchrun, in the environment of rank 0."""
+    store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    names = {"RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port),
+             "TORCHELASTIC_USE_AGENT_STORE": "True"}  # fmt: skip
+    for name, value in names.items():
+        monkeypatch.setenv(name, value)
+    return store
+
+
+def test_connect_after_a_restart_has_keys_of_its_own(
+    kept_store: torch.distributed.TCPStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a rank that is early finds the addresses of ranks that have ended."""
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    keys = []
+    for restart in ("0", "1", "1"):
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restart)
+        before = kept_store.num_keys()
+        distributed._connect()
+        torch.distributed.destroy_process_group()
+        keys.append(kept_store.num_keys() - before)
+    first, second, again = keys
+    assert second > 0
+    assert first >= second  # the first call counts clients, too
+    assert again == 0
+
+
+def test_connect_without_the_other_rank_ends_with_a_sentence(
+    kept_store: torch.distributed.TCPStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distributed, "CONNECT", timedelta(seconds=1))
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(BackendUnavailable, match=r"the 2 ranks of this run could not connect .* starts all again"):
+        distributed._connect()
+    assert not torch.distributed.is_initialized()
 
 
 def torchrun(folder: Path, *, kill: bool) -> dict[str, object]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from detent.automata.groups import from_maps as from_maps
     from detent.automata.groups import from_permutations as from_permutations
     from detent.automata.groups import mathieu11 as mathieu11
+    from detent.automata.groups import mathieu12 as mathieu12
     from detent.automata.groups import permutation as permutation
     from detent.automata.groups import permutation_reset as permutation_reset
     from detent.automata.groups import quaternion as quaternion

@@ -100,6 +100,14 @@ def mathieu11() -> Moore:
     return from_permutations(np.stack([a, b, np.argsort(a), np.argsort(b)]), names=("a", "b", "a^-1", "b^-1"))
 
 
+def mathieu12() -> Moore:
+    """M_12, simple of order 95040, on 12 points by a and b of M_11 and c = (0 11)(1 10)(2 5)(3 7)(4 8)(6 9)."""
+    a = permutation([range(11)], 12)
+    b = permutation([(2, 6, 10, 7), (3, 9, 4, 5)], 12)
+    c = permutation([(0, 11), (1, 10), (2, 5), (3, 7), (4, 8), (6, 9)], 12)
+    return from_permutations([a, b, c], names=("a", "b", "c"))
+
+
 def flip_flop() -> Moore:
     """The flip-flop monoid: the state is the last reset or set, or the identity before the first."""
     images_of = {"identity": (0, 1), "reset": (0, 0), "set": (1, 1)}

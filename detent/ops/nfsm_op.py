@@ -22,6 +22,7 @@ from torch import Tensor
 
 from detent.errors import InvalidInput
 from detent.ops import sequence_parallel
+from detent.ops.eager import autograd_function, is_traced
 from detent.ops.interface import Kernels, LogitGradients, kernels
 from detent.ops.segments import Layout, LogitSource, Noise, batch_segments, make_layout, windows
 from detent.ops.tables import cell_dtype, indices_of, one_hot
@@ -160,13 +161,13 @@ _ARGUMENTS = ", ".join(f"{_SCHEMA_TYPES[kind]} {name}" for name, kind in get_typ
 
 def forward_sampled(call: NfsmCall) -> tuple[Tensor, Tensor]:
     """(output: rows m, final states as one-hot rows: B S), differentiable; sampled if the call has a seed."""
-    output, finals, *_ = (_forward_op if _is_traced() else _forward_eager)(*call)
+    output, finals, *_ = (_forward_op if is_traced() else _forward_eager)(*call)
     return output, finals
 
 
 def forward_eval(call: NfsmCall) -> tuple[Tensor, Tensor]:
     """(output: rows m, final states: B r) of the arg max tables; without a gradient."""
-    output, finals = _eval_op(*call)
+    output, finals = (_eval_op if is_traced() else _evaluate)(*call)
     return output, finals
 
 
@@ -405,24 +406,6 @@ def _op(name: str, function: Callable[..., Any], fake: Callable[..., Any], schem
     return op
 
 
-def _autograd_function(
-    function: Callable[..., Any], setup: Callable[..., None] | None = None, backward: Callable[..., Any] | None = None
-) -> Callable[..., Any]:
-    class Function(torch.autograd.Function):
-        # PyTorch inspects the signature of `forward` in every call: a short one is faster
-        forward = staticmethod(lambda *arguments: function(*arguments))
-        setup_context = staticmethod(setup or (lambda ctx, inputs, output: None))
-
-    if backward is not None:
-        Function.backward = staticmethod(backward)  # type: ignore[method-assign]
-    return Function.apply
-
-
-def _is_traced() -> bool:
-    """Whether calls are recorded: by torch.compile, torch.export or a dispatch mode."""
-    return torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0
-
-
 _SIX, _SEVEN = (f"({', '.join(['Tensor'] * count)})" for count in (6, 7))
 _SAVED = (
     "Tensor output_grad, Tensor finals_grad, Tensor states, Tensor tables, Tensor vectors, Tensor exchanged, "
@@ -432,4 +415,4 @@ _forward_op = _op("nfsm_forward", _forward, _forward_fake, f"({_ARGUMENTS}) -> {
 _backward_op = _op("nfsm_backward", _backward, _backward_fake, f"({_SAVED}, {_ARGUMENTS}) -> {_SEVEN}")
 _eval_op = _op("nfsm_eval", _evaluate, _evaluate_fake, f"({_ARGUMENTS}) -> (Tensor, Tensor)")
 _forward_op.register_autograd(_backward_by(_backward_op), setup_context=_setup_context)
-_forward_eager = _autograd_function(_forward, _setup_context, _backward_by(_autograd_function(_backward)))
+_forward_eager = autograd_function(_forward, _setup_context, _backward_by(autograd_function(_backward)))

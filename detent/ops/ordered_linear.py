@@ -14,17 +14,12 @@ import torch
 from torch import Tensor
 
 from detent.errors import InvalidInput
+from detent.ops.eager import autograd_function, is_traced
 from detent.ops.interface import kernels
 from detent.ops.torch_kernels import blas_logits
 
 
-@torch.library.custom_op("detent::ordered_linear", mutates_args=())
-def ordered_linear(rows: Tensor, weight: Tensor, bias: Tensor, backend: str) -> Tensor:
-    """rows @ weight.T + bias (N m, E m, E -> N E), summed in one order on the backends `reference` and `cpu`.
-
-    There a row's bits do not depend on the rows beside it. On `tree`, and in half precision everywhere, the sums are
-    those of a matrix product.
-    """
+def _linear(rows: Tensor, weight: Tensor, bias: Tensor, backend: str) -> Tensor:
     if (
         rows.ndim != 2 or weight.ndim != 2 or rows.shape[1] != weight.shape[1] or bias.shape != weight.shape[:1]
         or not weight.is_floating_point() or not rows.dtype == weight.dtype == bias.dtype
@@ -36,8 +31,7 @@ def ordered_linear(rows: Tensor, weight: Tensor, bias: Tensor, backend: str) -> 
     return logits(rows.contiguous(), weight.contiguous(), bias.contiguous()).contiguous()
 
 
-@ordered_linear.register_fake
-def _(rows: Tensor, weight: Tensor, bias: Tensor, backend: str) -> Tensor:
+def _linear_fake(rows: Tensor, weight: Tensor, bias: Tensor, backend: str) -> Tensor:
     return rows.new_empty(len(rows), len(weight))
 
 
@@ -56,4 +50,17 @@ def _linear_backward(ctx: Any, output_grad: Tensor) -> tuple[Tensor | None, Tens
     )
 
 
-ordered_linear.register_autograd(_linear_backward, setup_context=_linear_setup)
+_op = torch.library.custom_op("detent::ordered_linear", _linear, mutates_args=())
+_op.register_fake(_linear_fake)
+_op.register_autograd(_linear_backward, setup_context=_linear_setup)
+_eager = autograd_function(_linear, _linear_setup, _linear_backward)
+
+
+def ordered_linear(rows: Tensor, weight: Tensor, bias: Tensor, backend: str) -> Tensor:
+    """rows @ weight.T + bias (N m, E m, E -> N E), summed in one order on the backends `reference` and `cpu`.
+
+    There a row's bits do not depend on the rows beside it. On `tree`, and in half precision everywhere, the sums are
+    those of a matrix product.
+    """
+    product: Tensor = (_op if is_traced() else _eager)(rows, weight, bias, backend)
+    return product

@@ -20,6 +20,7 @@ from detent.automata import (
     dihedral,
     flip_flop,
     mathieu11,
+    mathieu12,
     read_machine,
     symmetric,
     tomita,
@@ -79,6 +80,7 @@ FAMILIES = {
 }
 SINGLE: dict[str, Callable[[], Task]] = {
     "M11": lambda: Task.of(mathieu11(), name="M11", about="multiply in the Mathieu group of order 7920"),
+    "M12": lambda: Task.of(mathieu12(), name="M12", about="multiply in the Mathieu group of order 95040"),
     "FF": _flip_flop,
 }
 

@@ -31,6 +31,7 @@ from detent.nn.losses import (
     spread_penalty,
     tracking_loss,
 )
+from detent.ops.eager import backward_from
 from detent.ops.interface import kernels
 from detent.ops.segments import LogitSource, Noise, padded_segments, rows_of
 from detent.ops.tables import cell_dtype, offsets
@@ -181,7 +182,7 @@ class FastStep:
         found = [of_encoded, of_vectors, input_grad.sum(0), of_theta]
         if penalty.requires_grad:
             roots, found = [*roots, penalty], [*found, torch.ones_like(penalty)]
-        torch.autograd.backward(roots, found)
+        backward_from(roots, found)
         return float((of_row * self.rows.losses).sum() + penalty.detach())
 
     def _source(self) -> LogitSource:
@@ -286,7 +287,7 @@ class SharedRows:
     def backward(self, weights: Tensor) -> Tensor:
         """R m: the gradient of sum(weights * cross-entropy) in the input of the network after the block."""
         grads = self.entropy.backward(weights).split([len(into) for into, _ in self.batches])
-        torch.autograd.backward([features for _, features in self.batches], list(grads))
+        backward_from([features for _, features in self.batches], list(grads))
         return torch.cat([into.grad for into, _ in self.batches])  # type: ignore[misc]
 
 

@@ -28,6 +28,7 @@ from detent.tasks import OutputTask, Task
 from detent.train.build import build_model
 from detent.train.config import WIDE, GradientConfig
 from detent.train.gradient import label_logits, prepare
+from detent.train.optimizer import AdamW
 from detent.train.recipes import configure
 from detent.train.trainer import one_thread
 
@@ -91,7 +92,7 @@ def _train(task: Task, inputs: Ints, labels: Ints, noise: float, steps: int, see
     generator, words = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
     model = build_model(config, task, heads=(settings.heads,), generator=generator)
     prepare(model, settings)
-    optimizer = torch.optim.AdamW(model.parameters(), settings.lr, weight_decay=0.0, fused=True)
+    optimizer = AdamW(model.parameters(), settings.lr, weight_decay=0.0, fused=True)
     rates = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps, settings.lr / 10)
     x, y = torch.from_numpy(inputs), torch.from_numpy(labels)
     length, agreeing = min(12, x.shape[1]), 0.0

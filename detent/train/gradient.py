@@ -38,6 +38,7 @@ from detent.train.build import build_model
 from detent.train.config import GradientConfig, TrainConfig
 from detent.train.distributed import backward, begin_attempt
 from detent.train.induce import codes_of_machine, pretrain
+from detent.train.optimizer import Adam, AdamW
 from detent.train.phases import Phase, labels_of, tokens_of
 from detent.train.pretraining import OutputPretrainer, TransitionPretrainer
 from detent.train.run import Compressed
@@ -150,7 +151,7 @@ class WidePhase(Phase):
         """`patience`: give up after so many steps if a check finds less than a quarter of the words right."""
         module = nn.ModuleDict({"model": model, **({} if probes is None else {"probes": probes})})
         rate = settings.lr if lr is None else lr
-        optimizer = torch.optim.AdamW(module.parameters(), rate, weight_decay=settings.weight_decay, fused=True)
+        optimizer = AdamW(module.parameters(), rate, weight_decay=settings.weight_decay, fused=True)
         super().__init__(name, module, optimizer, generator, settings.check_every)
         self.model, self.probes, self.task, self.settings, self.patience = model, probes, task, settings, patience
         self.most = settings.steps if steps is None else steps
@@ -307,7 +308,7 @@ def widen_margins(model: Backbone, extracted: Extracted, settings: GradientConfi
     reads = torch.from_numpy(extracted.readout_inputs.astype(np.int64))
     labels = torch.from_numpy(extracted.label_ids.astype(np.int64))
     positions = reads[:, 1:] + torch.tensor(offsets(block.heads))
-    optimizer = torch.optim.Adam(model.parameters(), settings.prune_lr)
+    optimizer = Adam(model.parameters(), settings.prune_lr)
     chooser = torch.Generator().manual_seed(0)
     most, sizes = max(64, (1 << 21) // model.labels), list(block.heads)
     for step in range(settings.margin_steps):

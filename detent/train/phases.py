@@ -21,6 +21,7 @@ from detent.records import Row
 from detent.tasks import Batch, Task
 from detent.train import fast_gradient
 from detent.train.config import EndToEndConfig, PretrainConfig
+from detent.train.optimizer import AdamW
 from detent.train.pretraining import TransitionPretrainer, sample_pairs
 from detent.train.schedule import inverse
 
@@ -73,7 +74,7 @@ class SupervisedPhase(Phase):
     """Pretraining where right columns and right read-outs are known; done when both margins hold at two checks."""
 
     def __init__(self, module: nn.Module, config: PretrainConfig, generator: np.random.Generator) -> None:
-        optimizer = torch.optim.AdamW(module.parameters(), config.lr, weight_decay=config.weight_decay)
+        optimizer = AdamW(module.parameters(), config.lr, weight_decay=config.weight_decay)
         super().__init__("pretrain", module, optimizer, generator, config.check_every)
         self.config = config
 
@@ -138,7 +139,7 @@ class EndToEndPhase(Phase):
         self, model: Backbone, task: Task, config: EndToEndConfig, generator: np.random.Generator,
         name: str = "end_to_end",
     ) -> None:  # fmt: skip
-        optimizer = torch.optim.AdamW(parameter_groups(model, config), config.lr, eps=config.eps, fused=True)
+        optimizer = AdamW(parameter_groups(model, config), config.lr, eps=config.eps, fused=True)
         super().__init__(name, model, optimizer, generator, config.check_every)
         self.model, self.task, self.config = model, task, config
         self.gradient = choose_gradient(model, config)

@@ -17,6 +17,7 @@ from detent.automata import (
     from_maps,
     from_permutations,
     mathieu11,
+    mathieu12,
     permutation,
     permutation_reset,
     quaternion,
@@ -205,3 +206,23 @@ def test_from_maps_refuses_too_many_elements() -> None:
     with pytest.raises(BudgetExceeded, match="more than 100 elements; raise the limit"):
         from_maps([[1, 2, 3, 4, 0], [1, 0, 2, 3, 4]], limit=100)
     assert from_maps([[1, 2, 3, 4, 0], [1, 0, 2, 3, 4]], limit=120).n_states == 120
+
+
+def test_mathieu12_is_sharply_transitive_on_five_points():
+    """As many elements as sequences of five of the twelve points, and each sends (0, .., 4) to another sequence."""
+    machine = mathieu12()
+    assert machine.n_states == 95040 == 12 * 11 * 10 * 9 * 8
+    letters = np.array([
+        permutation([range(11)], 12),
+        permutation([(2, 6, 10, 7), (3, 9, 4, 5)], 12),
+        permutation([(0, 11), (1, 10), (2, 5), (3, 7), (4, 8), (6, 9)], 12),
+    ])  # fmt: skip
+    images = np.full((machine.n_states, 5), -1)
+    images[0], queue = np.arange(5), [0]
+    for state in queue:
+        for letter, successor in zip(letters, machine.tables[:, state], strict=True):
+            if images[successor, 0] < 0:
+                images[successor] = letter[images[state]]
+                queue.append(successor)
+    assert len(np.unique(images, axis=0)) == machine.n_states
+    assert all(np.array_equal(np.sort(table), np.arange(machine.n_states)) for table in machine.tables)

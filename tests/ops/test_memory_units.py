@@ -107,4 +107,4 @@ def test_ordered_linear_gradients_by_differences(backend: str) -> None:
     given = [torch.randn(*shape, dtype=torch.float64, generator=generator) for shape in ((5, 3), (2, 3), (2,))]
     given = [x.requires_grad_() for x in given]
     assert torch.autograd.gradcheck(lambda *x: ordered_linear(*x, backend), given)
-    torch.library.opcheck(ordered_linear, (*given, backend))
+    torch.library.opcheck(torch.ops.detent.ordered_linear.default, (*given, backend))

@@ -343,6 +343,38 @@ def _backward(
     return grad_input, grad_weight, grad_bias, grad_values, grad_out_weight, grad_out_bias, carry_grad
 
 
+def _checked_backward(
+    output_grad: Tensor, finals_grad: Tensor, states: Tensor, tables: Tensor, vectors: Tensor, exchanged: Tensor,
+    wants_input: bool, *flat: Any,
+) -> Gradients:  # fmt: skip
+    """`_backward` for callers of the operator; autograd passes what the forward pass made."""
+    call = NfsmCall(*flat)
+    call.check()
+    heads, rows = call.heads, call.rows.numel()
+    S, kind, cell = sum(heads), call.values.dtype, cell_dtype(heads)
+    wanted = {
+        "output_grad": (output_grad, (*call.rows, len(call.out_bias)), kind),
+        "finals_grad": (finals_grad, (len(call.start), S), kind),
+        "states": (states, (rows, len(heads)), cell),
+        "tables": (tables, (0, S) if call.chunk else (rows, S), cell),
+        "vectors": (vectors, (S, len(call.out_bias)), kind),
+    }
+    for name, (tensor, shape, dtype) in wanted.items():
+        if tuple(tensor.shape) != shape or tensor.dtype != dtype:
+            got = f"{tensor.dtype} of shape {tuple(tensor.shape)}"
+            raise InvalidInput(f"{name} is {dtype} of shape {shape} here; got {got}.")
+        if tensor.device != call.input.device:
+            raise InvalidInput(f"{name} is on {tensor.device}, and the input on {call.input.device}.")
+    sizes = torch.tensor(list(heads), device=states.device)
+    for name, cells, limits in (("states", states, sizes), ("tables", tables, sizes.repeat_interleave(sizes))):
+        if cells.numel() and bool(((cells < 0) | (cells.long() >= limits)).any()):
+            raise InvalidInput(
+                f"{name} hold indices outside heads {tuple(heads)}; pass what the forward pass returned."
+            )
+    saved = states.contiguous(), tables.contiguous(), vectors.contiguous(), exchanged
+    return _backward(output_grad.contiguous(), finals_grad, *saved, wants_input, *flat)
+
+
 def _backward_fake(
     output_grad: Tensor, finals_grad: Tensor, states: Tensor, tables: Tensor, vectors: Tensor, exchanged: Tensor,
     wants_input: bool, *flat: Any,
@@ -412,7 +444,7 @@ _SAVED = (
     "bool wants_input"
 )
 _forward_op = _op("nfsm_forward", _forward, _forward_fake, f"({_ARGUMENTS}) -> {_SIX}")
-_backward_op = _op("nfsm_backward", _backward, _backward_fake, f"({_SAVED}, {_ARGUMENTS}) -> {_SEVEN}")
+_backward_op = _op("nfsm_backward", _checked_backward, _backward_fake, f"({_SAVED}, {_ARGUMENTS}) -> {_SEVEN}")
 _eval_op = _op("nfsm_eval", _evaluate, _evaluate_fake, f"({_ARGUMENTS}) -> (Tensor, Tensor)")
 _forward_op.register_autograd(_backward_by(_backward_op), setup_context=_setup_context)
 _forward_eager = autograd_function(_forward, _setup_context, _backward_by(autograd_function(_backward)))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 FOUND = HERE.parents[1] / "build" / "fuzz"
+INSTRUMENTED = ("automata", "certify", "learning", "records", "runtime")
 TIMEOUT, MEMORY, LARGEST = 20, 2048, 1 << 16
 """Seconds and megabytes that one input may take, and its bytes."""
 
@@ -23,7 +24,9 @@ def fuzz(name: str, seconds: int) -> None:
     """Run libFuzzer on one target in this process; it ends the process."""
     import atheris
 
-    with atheris.instrument_imports(include=["detent.automata", "detent.certify", "detent.runtime", "detent.records"]):
+    with atheris.instrument_imports(
+        include=["detent.automata", "detent.certify", "detent.learning", "detent.runtime", "detent.records"]
+    ):
         from tests.fuzz.targets import TARGETS
 
     (FOUND / name).mkdir(parents=True, exist_ok=True)

@@ -6,8 +6,10 @@ survive being written and read again, text that cannot be printed.
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
@@ -16,12 +18,16 @@ from detent.automata import Mealy, Moore
 from detent.automata.io import parse_dot, parse_json
 from detent.certify.check import Unreadable, check, read_bytes, summary
 from detent.errors import DetentError
+from detent.learning import learn
+from detent.learning.logs import FORMATS, Trace, log_layout, part_ends, read_log, read_part
 from detent.runtime import Machine
 from detent.runtime.filter import Filter
 
 Target = Callable[[bytes], None]
 MOST_STATES = 200
 """Of a machine that is written and read again."""
+MOST_TRACES, MOST_INPUTS = 30, 300
+"""Of a log that a machine is learned from."""
 
 
 def dot(data: bytes) -> None:
@@ -107,6 +113,48 @@ def _filtered(filter: Filter, pieces: list[bytes]) -> tuple[bytes, str]:
     return out, ""
 
 
+_FOLDER = tempfile.TemporaryDirectory(prefix="detent-fuzz-")
+
+
+def traces(data: bytes) -> None:
+    """Logs: parts of any size have the traces of the whole, and a machine that is learned does what the log says."""
+    options, body = data[:2].ljust(2, b"\0"), data[2:]
+    path, format = Path(_FOLDER.name) / "log", (None, *FORMATS)[options[0] % (1 + len(FORMATS))]
+    path.write_bytes(body)
+    try:
+        whole = list(read_log(path, format=format))
+    except DetentError as error:
+        _printed(error)
+        return
+    for trace in whole:
+        assert len(trace.inputs) == len(trace.outputs)
+    _same_in_parts(path, format, 1 + options[1], whole)
+    if len(whole) > MOST_TRACES or sum(len(trace.inputs) for trace in whole) > MOST_INPUTS:
+        return
+    try:
+        learned = learn(path, format=format, kind="mealy")
+    except DetentError as error:
+        _printed(error)
+        return
+    for trace in whole:
+        answers = learned.outputs(trace.inputs) if trace.inputs else []
+        pairs = zip(answers, trace.outputs, strict=True)
+        assert all(wanted is None or got == wanted for got, wanted in pairs)
+
+
+def _same_in_parts(path: Path, format: str | None, size: int, whole: list[Trace]) -> None:
+    begin, found = 0, []
+    try:
+        layout = log_layout(path, format=format)
+        for end in part_ends(path, layout, size):
+            found += [(one.inputs, one.outputs, one.initial) for one in read_part(path, layout, begin, end, [0])]
+            begin = end
+    except DetentError as error:  # quoted fields and counts are refused in parts
+        _printed(error)
+        return
+    assert found == [(one.inputs, one.outputs, one.initial) for one in whole]
+
+
 def _printed(sentence: object) -> None:
     """A sentence fits a terminal."""
     line = printable(str(sentence))
@@ -114,4 +162,7 @@ def _printed(sentence: object) -> None:
     assert all(letter.isprintable() or letter == "\n" for letter in line)
 
 
-TARGETS: dict[str, Target] = {"dot": dot, "machine_json": machine_json, "certificate": certificate, "text": text}
+TARGETS: dict[str, Target] = {
+    "dot": dot, "machine_json": machine_json, "certificate": certificate, "text": text,
+    "traces": traces,
+}  # fmt: skip

@@ -10,8 +10,12 @@ import pytest
 import torch
 
 from detent import ops
-from detent.errors import InvalidInput
+from detent.errors import InvalidInput, UnknownName
 from detent.nn import NFSM
+from detent.ops import nfsm_op
+from detent.ops.affine import blocks, pdssm
+from detent.ops.affine.blocks import recur
+from detent.ops.affine.pdssm import choose
 from detent.ops.memory_units import memory_scan
 from detent.ops.nfsm_op import NfsmCall, forward_eval, forward_sampled
 from detent.ops.ordered_linear import ordered_linear
@@ -138,6 +142,86 @@ def test_nfsm_operators_of_wrong_arguments(changed: dict[str, Any]) -> None:
         forward_eval(call)
     with pytest.raises(InvalidInput):
         torch.ops.detent.nfsm_eval(*call)
+
+
+def saved_by_forward(call: NfsmCall) -> dict[str, Any]:
+    """The arguments of `nfsm_backward` that the forward pass of a call gives."""
+    output, finals, states, tables, vectors, exchanged = torch.ops.detent.nfsm_forward(*call)
+    return {
+        "output_grad": torch.ones_like(output), "finals_grad": torch.zeros_like(finals), "states": states,
+        "tables": tables, "vectors": vectors, "exchanged": exchanged, "wants_input": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("output_grad", lambda x: x[:, :5]), ("output_grad", lambda x: x[..., :3]), ("output_grad", lambda x: x.half()),
+        ("output_grad", lambda x: x[:0]),
+        ("finals_grad", lambda x: x[:1]), ("finals_grad", lambda x: x.long()), ("finals_grad", lambda x: x[:, :4]),
+        ("states", lambda x: x[:-1]), ("states", lambda x: x.float()), ("states", lambda x: x + 3),
+        ("states", lambda x: x[:, :1]), ("tables", lambda x: x[:-1]), ("tables", lambda x: x + 200),
+        ("tables", lambda x: x.long()), ("tables", lambda x: x[:0]), ("vectors", lambda x: x[:-1]),
+        ("vectors", lambda x: x.double()),
+    ],
+)  # fmt: skip
+def test_nfsm_backward_of_wrong_arguments(name: str, change: Any) -> None:
+    call = a_call()
+    saved = saved_by_forward(call)
+    assert len(torch.ops.detent.nfsm_backward(*saved.values(), *call)) == 7
+    saved[name] = change(saved[name])
+    with pytest.raises(InvalidInput, match=f"^{name} "):
+        torch.ops.detent.nfsm_backward(*saved.values(), *call)
+
+
+def test_nfsm_backward_of_a_wrong_call() -> None:
+    call = a_call()
+    saved = saved_by_forward(call)
+    for wrong in ({"weight": torch.ones(13, 5)}, {"heads": (3, -2)}, {"input": torch.ones(2, 6, 3)}):
+        with pytest.raises(InvalidInput):
+            torch.ops.detent.nfsm_backward(*saved.values(), *call._replace(**wrong))
+
+
+def test_recur_of_wrong_arguments() -> None:
+    streams, start = [torch.ones(2, 6, 4), torch.ones(2, 6, 4)], torch.zeros(2, 4, 3)
+    for wrong, sentence in (
+        (("lstm", streams, [], start, True), "unknown kernel 'lstm'"),
+        (("mamba", [], [], start, True), "streams are one or more tensors of shape B L"),
+        (("mamba", [streams[0], streams[1][:, :5]], [], start, True), "streams are one or more"),
+        (("mamba", [streams[0], streams[1][:1]], [], start, True), "streams are one or more"),
+        (("mamba", [streams[0][0]], [], start, True), "streams are one or more"),
+        (("mamba", streams, [], start[:1], True), "start has one state for each of 2 sequences"),
+        (("mamba", streams, [], start[0, 0], True), "start has one state"),
+        (("mamba", streams, [], start.double(), True), "of one floating-point type and device"),
+        (("mamba", [x.long() for x in streams], [], start.long(), True), "of one floating-point type"),
+    ):  # fmt: skip
+        with pytest.raises((InvalidInput, UnknownName), match=sentence):
+            recur(*wrong)
+
+
+def test_choose_of_wrong_arguments() -> None:
+    mixtures, dictionary = torch.rand(5, 3), torch.rand(4, 4, 3)
+    assert choose(mixtures, dictionary).shape == (5, 4)
+    assert choose(mixtures[:0], dictionary).shape == (0, 4)
+    for wrong in (
+        (mixtures[:, :2], dictionary), (mixtures[0], dictionary), (mixtures, dictionary[:3]),
+        (mixtures, dictionary[:0, :0]), (mixtures.double(), dictionary), (mixtures.long(), dictionary.long()),
+    ):  # fmt: skip
+        with pytest.raises(InvalidInput, match="mixtures and dictionary are floating point of one type"):
+            choose(*wrong)
+
+
+def test_operators_of_tensors_on_two_devices() -> None:
+    """Called without the dispatcher, which would take a tensor on `meta` for tracing."""
+    with pytest.raises(InvalidInput, match=r"of one floating-point type and device; got .*cpu.*meta"):
+        blocks._recur("mamba", [torch.ones(2, 6, 4)], [], torch.zeros(2, 4, 3, device="meta"), True)
+    with pytest.raises(InvalidInput, match=r"mixtures and dictionary are .* of one type and device.*meta"):
+        pdssm._choose(torch.rand(5, 3), torch.rand(4, 4, 3, device="meta"))
+    call = a_call()
+    saved = saved_by_forward(call)
+    saved["output_grad"] = saved["output_grad"].to("meta")
+    with pytest.raises(InvalidInput, match="output_grad is on meta, and the input on cpu"):
+        nfsm_op._checked_backward(*saved.values(), *call)
 
 
 def test_adjoint_of_half_precision_does_not_crash() -> None:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from detent.errors import InvalidInput, unknown
 from detent.ops.affine import aussm, mamba, pdssm
 from detent.ops.affine.chunked_scan import STEPS
 from detent.ops.affine.workspace import Workspace, parallel_map
@@ -62,9 +63,27 @@ def _pieces(count: int, size: int) -> list[slice]:
     return [slice(at, min(at + size, count)) for at in range(0, count, size)]
 
 
+def _check(kernel: str, streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor) -> None:
+    """Refuse tensors that are not of one floating-point type, device, batch and length."""
+    if kernel not in KERNELS:
+        raise unknown("kernel", kernel, KERNELS)
+    if not streams or any(x.ndim < 3 or x.shape[:2] != streams[0].shape[:2] for x in streams):
+        got = ", ".join(str(tuple(x.shape)) for x in streams) or "none"
+        raise InvalidInput(f"streams are one or more tensors of shape B L ... with the same B and L; got {got}.")
+    if start.ndim < 2 or start.shape[0] != streams[0].shape[0]:
+        raise InvalidInput(
+            f"start has one state for each of {streams[0].shape[0]} sequences; got shape {tuple(start.shape)}."
+        )
+    kinds = {(x.dtype, x.device) for x in (*streams, *shared, start)}
+    if len(kinds) > 1 or not start.is_floating_point():
+        got = ", ".join(sorted(f"{dtype} on {device}" for dtype, device in kinds))
+        raise InvalidInput(f"streams, parameters and start are of one floating-point type and device; got {got}.")
+
+
 def _recur(
     kernel: str, streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, keep: bool
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    _check(kernel, streams, shared, start)
     run = KERNELS[kernel]
     B, L = streams[0].shape[:2]
     numbers, width = run.sizes(start)
@@ -106,9 +125,18 @@ def _recur_backward(
     kernel: str, streams: Sequence[Tensor], shared: Sequence[Tensor], borders: Tensor, output_grad: Tensor, last: Tensor
 ) -> list[Tensor]:  # fmt: skip
     """Gradients of the streams, of the parameters, and of the start."""
+    _check(kernel, streams, shared, last)
     run = KERNELS[kernel]
     B, L = streams[0].shape[:2]
-    R, T = block(B, L, run.sizes(last)[0], last.device)
+    numbers, width = run.sizes(last)
+    R, T = block(B, L, numbers, last.device)
+    for name, tensor, shape in (
+        ("borders", borders, (-(-L // T), *last.shape)), ("output_grad", output_grad, (B, L, width)),
+    ):  # fmt: skip
+        if tuple(tensor.shape) != shape or tensor.dtype != last.dtype:
+            raise InvalidInput(
+                f"{name} is {last.dtype} of shape {shape} here; got {tensor.dtype} of shape {tuple(tensor.shape)}."
+            )
     grad_streams = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in streams]
     grad_shared = [torch.zeros_like(x, memory_format=torch.contiguous_format) for x in shared]
     grad_start = last.clone(memory_format=torch.contiguous_format)

@@ -32,6 +32,15 @@ FEWEST = 32
 
 def _choose(mixtures: Tensor, dictionary: Tensor) -> Tensor:
     """S n -> S N: the row of the one in every column, as numbers of this format."""
+    if (
+        mixtures.ndim != 2 or dictionary.ndim != 3 or not dictionary.shape[0] == dictionary.shape[1] > 0
+        or dictionary.shape[2] != mixtures.shape[1] or not mixtures.is_floating_point()
+        or mixtures.dtype != dictionary.dtype or mixtures.device != dictionary.device
+    ):  # fmt: skip
+        got = " and ".join(f"{x.dtype} {tuple(x.shape)} on {x.device}" for x in (mixtures, dictionary))
+        raise InvalidInput(
+            f"mixtures and dictionary are floating point of one type and device, of shapes S n and N N n; got {got}."
+        )
     N = len(dictionary)
     rank = torch.arange(N, 0, -1, dtype=mixtures.dtype, device=mixtures.device)[:, None]
     made = mixtures.new_empty(len(mixtures), N)

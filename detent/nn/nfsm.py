@@ -389,8 +389,8 @@ def _note_heads(layer: NFSM, state_dict: Any, prefix: str, local_metadata: dict[
     """Heads of (4, 3) and (3, 4) have weights of the same shapes: the sizes go with the state dict's metadata.
 
     A copy of the tensors alone, such as a safetensors file without metadata, has lost them, and no tensor tells these
-    heads apart; a buffer that did would change the names, and so the digests, of all weights. The files of a run have the
-    heads beside them.
+    heads apart; a buffer that did would change the names, and so the digests, of all weights. The files of a run have
+    the heads beside them.
     """
     local_metadata["heads"] = layer.heads
 

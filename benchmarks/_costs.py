@@ -11,7 +11,8 @@ from pathlib import Path
 
 REPORTS = Path(__file__).parent / "reports"
 GPUS, ROWS = 64, 10**12
-CORES = (1, 4, 16, 64)
+CORES = (1, 2, 4, 8)
+"""More would wait for the driver."""
 BATCH, LENGTH, WIDTH, HEADS = 8, 4096, 128, (12,) * 16
 """What one GPU holds: a case of the report gpu."""
 NUMBER = r"([\d.e+]+)"

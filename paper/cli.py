@@ -1,6 +1,6 @@
 """`python -m paper`: the paper's tables, figures and experiments.
 
-python -m paper table census|comparison|drift|results|seeds|supervision
+python -m paper table census|comparison|drift|protocols|results|seeds|supervision
 python -m paper figure drift|gap|geometry|realization|tso|walltime|sweep -o FILE
 python -m paper run NAME
 """
@@ -141,6 +141,26 @@ def supervision_command(
         print_json(found)
     else:
         print(supervision_table(found).render(form.value))
+
+
+@table.command("protocols")
+def protocols_command(
+    rows: Rows = Path("results/protocols.jsonl"), form: Format = Form.text, as_json: AsJson = False
+) -> None:  # fmt: skip
+    """Public protocol machines, learned from their states and from their outputs.
+
+    Examples:
+
+        python -m paper table protocols --format markdown
+    """
+    from detent import records
+    from paper.tables import protocols_table
+
+    found = list(records.read(rows))
+    if as_json:
+        print_json(found)
+    else:
+        print(protocols_table(found).render(form.value))
 
 
 @table.command("drift")

@@ -220,3 +220,20 @@ def supervision_table(rows: Sequence[Row]) -> Table:
             cells.append(f"{len(steps)} of {len(mine)}{middle}")
         lines.append((task, *cells))
     return Table(title="Certified runs by supervision", header=("machine", *kinds), rows=lines)
+
+
+def protocols_table(rows: Sequence[Row]) -> Table:
+    """Public protocol machines: whether a run from states and one from outputs is certified, and its CPU seconds."""
+    lines = []
+    for machine in sorted(dict.fromkeys(row["name"] for row in rows), key=str.lower):
+        mine = [row for row in rows if row["name"] == machine]
+        cells = []
+        for kind in ("states", "outputs"):
+            right = [row for row in mine if row["supervision"] == kind and row["certified"]]
+            runs = [row for row in mine if row["supervision"] == kind]
+            spent = ", ".join(f"{row['cpu_seconds']:.0f} s" for row in runs)
+            cells.append(f"{'yes' if right else 'no'}, {spent}" if runs else "not run")
+        sizes = (str(mine[0][name]) for name in ("states", "inputs", "outputs"))
+        lines.append((machine, mine[0]["source"], *sizes, *cells))
+    header = ("machine", "repository", "states", "inputs", "outputs", "from states", "from outputs")
+    return Table(title="Public protocol machines, certified", header=header, rows=lines)

@@ -151,4 +151,5 @@ def _sentences(run: Run) -> list[str]:
         *(f"  {stage}: heads {' '.join(map(str, row['heads']))}" for stage, row in run.stages.items()),
         run.certificate().summary() if run.certified else run.verdict.explain(),
         *([] if run.certified else [run.failure_frequency()]),
+        *([run.rarest_state()] if hasattr(run.task.sampler, "depth") else []),
     ]

@@ -134,6 +134,12 @@ FINETUNE = EndToEndConfig(
 """Without noise: sampled tables would undo rare transitions."""
 
 
+PROBED = 16
+"""Labels up to which a head holds all of them ..."""
+PROBED_REACHING = 64
+"""... and where words reach every state: the machine of a file merges states as a group does not."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GradientConfig:
     """Training end to end with a wide layer, pruning and margins; see gradient.py.
@@ -151,6 +157,8 @@ class GradientConfig:
     """Weight of the losses of the probes, summed over heads; -1: 1 where every head can hold all labels, else 0."""
     batch: int = 64
     """Words per step."""
+    replay: float = 0.0
+    """Share of a batch that are words which were wrong at an earlier check; 0 for none."""
     length: int = 0
     """Of the longest training words; 0: 16 with probes, 32 without."""
     first_length: int = 8
@@ -200,13 +208,17 @@ class GradientConfig:
                 raise InvalidConfig(f"{name} must be positive; got {getattr(self, name)}.")
 
     def resolved(
-        self, labels: int, heads: tuple[int, ...] | None, attempt: int = 0, *, states: bool = True
-    ) -> GradientConfig:
+        self, labels: int, heads: tuple[int, ...] | None, attempt: int = 0, *, states: bool = True,
+        reaching: bool = False,
+    ) -> GradientConfig:  # fmt: skip
         """The configuration for so many labels; a later attempt has half as many heads more each time.
 
         Outputs, unlike `states`, leave open how many states there are, and no head holds the state by itself.
+        Where words are `reaching` every state, a head can hold more states, and outputs begin with half as many heads.
         """
-        heads = heads or (wide_heads(labels) if states else WIDE)
+        if heads is None:
+            probed, wide = (PROBED_REACHING, WIDE[:8]) if reaching else (PROBED, WIDE)
+            heads = wide_heads(labels, probed) if states else wide
         heads = heads + heads[: len(heads) * attempt // 2]
         probes = float(states and labels <= min(heads)) if self.probe_weight < 0 else self.probe_weight
         return replace(
@@ -215,24 +227,31 @@ class GradientConfig:
         )  # fmt: skip
 
     def reaching(self, sampler: Sampler) -> GradientConfig:
-        """The configuration with words long enough, and checks large enough, for words that reach every state."""
+        """The configuration for words that reach every state, and checks large enough for them.
+
+        Such words are short, because many machines end in a state that they never leave, and what follows says nothing;
+        there are more of them in a batch, and some are words that were wrong before: rare transitions decide.
+        """
         if not isinstance(sampler, AccessWords):
             return self
-        transitions = sampler.machine.n_states * sampler.n_symbols
+        transitions, length = sampler.machine.n_states * sampler.n_symbols, max(12, sampler.depth + 8)
         return replace(
-            self, length=max(self.length, sampler.depth + 8), first_length=max(self.first_length, sampler.depth + 4),
+            self, length=length, first_length=max(self.first_length, sampler.depth + 4),
+            batch=max(self.batch, min(2 * self.batch, REACHING_TOKENS // length)), replay=0.25,
             check_words=max(self.check_words, min(2 * transitions, 2048)),
             check_length=max(self.check_length, sampler.depth + 16),
         )  # fmt: skip
 
 
+REACHING_TOKENS = 1536
+"""Symbols of a batch of words that reach every state, about."""
 WIDE = (12,) * 16
 """Heads of a layer that has to find its states by itself."""
 
 
-def wide_heads(labels: int) -> tuple[int, ...]:
+def wide_heads(labels: int, probed: int = PROBED) -> tuple[int, ...]:
     """Heads for so many labels, from trials: each can hold few labels with some to spare, or many share the state."""
-    if labels <= 16:
+    if labels <= probed:
         return (max(12, math.ceil(1.5 * labels)),) * 8
     return WIDE if labels <= 200 else (12,) * 32
 

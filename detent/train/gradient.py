@@ -8,7 +8,9 @@
    can; they are thrown away afterwards.
 2. `prune_model` removes heads while fresh words stay right, and indices that no word reaches.
 3. `widen_margins` trains the network on the machine that was extracted from it, until margins exceed rounding.
-4. `compress` minimizes that machine, factors it and distills it into a network of minimal heads.
+4. `repair` trains the pruned network further where its certificate is refused, on words that begin with those on which
+   it was wrong; see fit.py.
+5. `compress` minimizes that machine, factors it and distills it into a network of minimal heads.
 
 No transition is counted, and nothing but the verdict at the end looks at the target.
 """
@@ -16,6 +18,7 @@ No transition is counted, and nothing but the verdict at the end looks at the ta
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +37,7 @@ from detent.ops.tables import entry_offsets, offsets
 from detent.ops.torch_kernels import project_values
 from detent.records import Row
 from detent.tasks import Task
+from detent.tasks.access_words import AccessWords
 from detent.train.build import build_model
 from detent.train.config import GradientConfig, TrainConfig
 from detent.train.distributed import backward, begin_attempt
@@ -48,6 +52,8 @@ from detent.train.verify import extract_and_certify
 
 BUDGET = Budget(configurations=60_000, seconds=120.0)
 """Of an extraction: a network that has learned reaches far fewer configurations once it is pruned."""
+REPLAYED = 256
+"""Wrong words that are kept to be trained on again."""
 LONG = 8
 """A pruned network is checked on words so many times as long as those of other checks."""
 
@@ -88,8 +94,7 @@ def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
 
 def wide_phase(config: TrainConfig, task: Task, attempt: int) -> tuple[Backbone, WidePhase]:
     """The model of an attempt and its first phase."""
-    states = task.label_kind == "states"
-    settings = config.gradient.resolved(len(task.labels), config.heads, attempt, states=states).reaching(task.sampler)
+    settings = resolved_settings(config, task, attempt)
     words, weights = np.random.default_rng(config.seed), torch.Generator().manual_seed(config.seed)
     model = build_model(replace(config, temperature=settings.temperature), task, heads=(settings.heads,),
                         generator=weights)  # fmt: skip
@@ -98,6 +103,35 @@ def wide_phase(config: TrainConfig, task: Task, attempt: int) -> tuple[Backbone,
     phase = WidePhase(model, probes, task, settings, words)
     phase.parallel = True
     return model, phase
+
+
+def resolved_settings(config: TrainConfig, task: Task, attempt: int) -> GradientConfig:
+    """The settings of an attempt, with what depends on the task."""
+    states = task.label_kind == "states"
+    reaching = isinstance(task.sampler, AccessWords)
+    settings = config.gradient.resolved(len(task.labels), config.heads, attempt, states=states, reaching=reaching)
+    return settings.reaching(task.sampler)
+
+
+def repair(config: TrainConfig, task: Task, model: Backbone, wrong: Sequence[Sequence[str]]) -> Backbone:
+    """A copy of a pruned network, trained further on words of which many begin with those that it got wrong."""
+    smaller, given = deepcopy(model), task.with_words(wrong)
+    settings = resolved_settings(config, given, 0)
+    fine_tune(smaller, given, settings, np.random.default_rng([config.seed, len(wrong), 2]))
+    extracted = extract_pruned(smaller, task)
+    if extracted is not None:
+        widen_margins(smaller, extracted, settings)
+    return smaller
+
+
+def fine_tune(model: Backbone, task: Task, settings: GradientConfig, generator: np.random.Generator) -> None:
+    """A few steps on fresh words, until those of a check are right; fewer where most of them stay wrong."""
+    phase = WidePhase(model, None, task, replace(settings, check_every=20), generator, lr=settings.prune_lr,
+                      steps=settings.prune_steps, patience=20)  # fmt: skip
+    while not phase.done:
+        phase.step()
+        if phase.steps % phase.check_every == 0:
+            phase.check()
 
 
 def prepare(model: Backbone, settings: GradientConfig) -> None:
@@ -141,7 +175,7 @@ class Probes(nn.Module):
 class WidePhase(Phase):
     """Words and labels; done when all fresh words of a check are right, or at the last step."""
 
-    STATE = (*Phase.STATE, "mean_first_error", "length", "learned")
+    STATE = (*Phase.STATE, "mean_first_error", "length", "learned", "wrong")
 
     def __init__(
         self, model: Backbone, probes: Probes | None, task: Task, settings: GradientConfig,
@@ -158,6 +192,8 @@ class WidePhase(Phase):
         self.mean_first_error, self.learned, self.given_up = 0.0, False, False
         self.length = settings.length if patience is not None else min(settings.first_length, settings.length)
         self.total_steps, self.least = 0, 0
+        self.wrong: list[list[list[int]]] = []
+        """[symbols, labels] of words that were wrong, the latest last; some of them are trained on again."""
         self.parallel = False
         """Whether all ranks of torchrun compute its gradients; they know the model of `wide_phase` only."""
 
@@ -180,12 +216,23 @@ class WidePhase(Phase):
         settings = self.settings
         self.prepare_step()
         batch = self.task.sample(settings.batch, self.length, self.generator)
-        loss, mean_first_error, label_accuracy = backward(self, tokens_of(batch), labels_of(batch))
+        words, labels = self.with_replay(tokens_of(batch), labels_of(batch))
+        loss, mean_first_error, label_accuracy = backward(self, words, labels)
         nn.utils.clip_grad_norm_(self.module.parameters(), settings.clip)
         self.optimizer.step()
         self.steps, self.loss, self.mean_first_error = self.steps + 1, loss, mean_first_error
         if label_accuracy > settings.grow_at:
             self.length = min(settings.length, self.length + 1)
+
+    def with_replay(self, words: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """The batch, its first words replaced by some that were wrong before."""
+        fitting = [pair for pair in self.wrong if len(pair[0]) >= words.shape[1]]
+        count = min(len(fitting), round(self.settings.replay * len(words)))
+        if not count:
+            return words, labels
+        chosen = [fitting[i] for i in self.generator.choice(len(fitting), count, replace=False)]
+        old = torch.tensor([[part[: words.shape[1]] for part in pair] for pair in chosen])
+        return torch.cat([old[:, 0], words[count:]]), torch.cat([old[:, 1], labels[count:]])
 
     def compute_loss(self, words: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(loss, first error of every word, share of right labels): cross-entropy up to the first error, of the model
@@ -215,7 +262,9 @@ class WidePhase(Phase):
 
     def check(self) -> Row:
         settings = self.settings
-        right = accuracy(self.model, self.task, self.generator, settings.check_words, settings.check_length)
+        wrong: list[list[list[int]]] | None = [] if settings.replay else None
+        right = accuracy(self.model, self.task, self.generator, settings.check_words, settings.check_length, wrong)
+        self.wrong = [*self.wrong, *(wrong or ())][-REPLAYED:]
         self.learned = right == 1.0
         self.given_up = self.patience is not None and self.steps >= self.patience and right < 0.25
         return {
@@ -231,21 +280,38 @@ def encode_symbols(model: Backbone) -> tuple[Tensor, Tensor]:
 
 
 def label_logits(model: Backbone, words: Tensor) -> Tensor:
-    """B L n, with the symbols encoded once."""
+    """B L n, with the symbols encoded once; without a gradient, what a (symbol, joint index) gives is computed once."""
     encoded, rows = encode_symbols(model)
     y, _ = block_of(model)((rows, words))
-    return model.label_logits(model.layers[0].feed_forward(encoded[words] + y))  # type: ignore[operator]
+    if torch.is_grad_enabled():
+        return model.label_logits(model.layers[0].feed_forward(encoded[words] + y))  # type: ignore[operator]
+    symbols, y = words.flatten(), y.flatten(0, 1)
+    direction = torch.randn(y.shape[1], dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    _, place = torch.unique(y.double() @ direction + 1e3 * symbols, return_inverse=True)
+    some = torch.empty(int(place.max()) + 1 if len(place) else 0, dtype=torch.long)
+    some[place] = torch.arange(len(place))
+    read = model.label_logits(model.layers[0].feed_forward(encoded[symbols[some]] + y[some]))  # type: ignore[operator]
+    return read[place].view(*words.shape, model.labels)
 
 
 @torch.no_grad()
-def accuracy(model: Backbone, task: Task, generator: np.random.Generator, words: int, length: int) -> float:
-    """The share of fresh words that are right throughout; of a first few only, where not all of those are."""
+def accuracy(
+    model: Backbone, task: Task, generator: np.random.Generator, words: int, length: int,
+    wrong: list[list[list[int]]] | None = None,
+) -> float:  # fmt: skip
+    """The share of fresh words that are right throughout; of a first few only, where not all of those are.
+
+    `wrong` is filled with [symbols, labels] of those that are not.
+    """
     model.eval()
     right = seen = 0
     for count in (min(64, words), words - min(64, words)):
         batch = task.sample(count, length, generator)
         for tokens, labels in zip(tokens_of(batch).split(64), labels_of(batch).split(64), strict=True):
-            right += int((first_error(label_logits(model, tokens), labels) == length).sum())
+            exact = first_error(label_logits(model, tokens), labels) == length
+            right += int(exact.sum())
+            if wrong is not None:
+                wrong += torch.stack([tokens, labels], 1)[~exact].tolist()
         seen += count
         if right < seen:
             break
@@ -266,21 +332,13 @@ def prune_model(
     def accept(smaller: Backbone) -> bool:
         return accuracy(smaller, task, generator, settings.check_words, settings.check_length) == 1.0
 
-    def fine_tune(smaller: Backbone) -> None:
-        quick = replace(settings, check_every=20)
-        phase = WidePhase(smaller, None, task, quick, generator, lr=settings.prune_lr, steps=settings.prune_steps,
-                          patience=20)  # fmt: skip
-        while not phase.done:
-            phase.step()
-            if phase.steps % phase.check_every == 0:
-                phase.check()
-
     def note(step: PruneStep) -> None:
         trainer.note({"phase": "prune", "heads": step.heads, "accepted": step.accepted, "fine_tuned": step.fine_tuned})
 
     smaller = prune(
-        model, tokens, loss=loss, accept=accept, fine_tune=fine_tune, max_failures=settings.prune_failures, watch=note
-    )
+        model, tokens, loss=loss, accept=accept, max_failures=settings.prune_failures, watch=note,
+        fine_tune=lambda smaller: fine_tune(smaller, task, settings, generator),
+    )  # fmt: skip
     smaller = smaller.eval()
     _, rows = encode_symbols(smaller)
     smaller.layers[0].block = prune_indices(block_of(smaller), rows)

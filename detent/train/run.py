@@ -17,7 +17,7 @@ from detent.extract import Extracted
 from detent.nn import Backbone
 from detent.records import Row
 from detent.runtime import Machine
-from detent.tasks import Task
+from detent.tasks import Batch, Task
 from detent.tasks import task as get_task
 from detent.train.build import load_model, save_model
 from detent.train.config import TrainConfig
@@ -118,8 +118,7 @@ class Run:
             return ""
         machine, word = self.task.machine, self.task.machine.encode(list(failure.word))
         state, symbol = machine.run(word[:-1]), int(word[-1])
-        depth = getattr(self.task.sampler, "depth", 0)
-        batch = Task.sample(self.task, words, max(32, depth + 8), np.random.default_rng(self.config.seed))
+        batch = self._fresh_words(words)
         before = np.concatenate([batch.before[:, None], batch.states[:, :-1]], axis=1)
         met = int(((before == state) & (batch.inputs == symbol)).any(axis=1).sum())
         visited = int((before == state).any(axis=1).sum())
@@ -127,6 +126,19 @@ class Run:
             f"state {machine.states[state]!r} was met in {visited:,} of {words:,} words, and "
             f"{machine.symbols[symbol]!r} in it in {met:,}"
         )
+
+    def rarest_state(self, words: int = 1000) -> str:
+        """In how many training words the rarest state is met, in a sentence; counted in fresh words of the task."""
+        batch = self._fresh_words(words)
+        before = np.concatenate([batch.before[:, None], batch.states[:, :-1]], axis=1)
+        met = [int((before == state).any(axis=1).sum()) for state in range(self.task.machine.n_states)]
+        state = int(np.argmin(met))
+        return f"the rarest state, {self.task.machine.states[state]!r}, was met in {met[state]:,} of {words:,} words"
+
+    def _fresh_words(self, words: int) -> Batch:
+        """Words of the task with their states, long enough to reach all that it reaches."""
+        depth = getattr(self.task.sampler, "depth", 0)
+        return Task.sample(self.task, words, max(32, depth + 8), np.random.default_rng(self.config.seed))
 
     def certificate(self) -> Certificate:
         """What is proved of this network, with the rounding of every format down to the first that is too coarse.

@@ -24,6 +24,7 @@ from detent.train.free_text import extract_free_text
 from detent.train.gradient import compress
 from detent.train.trainer import Trainer
 from paper.experiments import comparison, geometry, story_stream, supervision, text
+from paper.experiments.protocols import PROTOCOLS
 from paper.experiments.regions import REGIONS
 from paper.experiments.runner import SEEDS, Campaign, Job, Options
 
@@ -452,4 +453,5 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
         seeds=(geometry.SEED,), summary="Follow the state of trained models on Z5 under a constant word.",
     ),
     REGIONS,
+    PROTOCOLS,
 )}  # fmt: skip

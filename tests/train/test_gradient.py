@@ -14,12 +14,15 @@ from detent.automata import Moore, cyclic, flip_flop, tomita
 from detent.certify.check import check
 from detent.errors import NotLearned
 from detent.nn import NFSM
+from detent.records import Row
 from detent.tasks import Task
 from detent.tasks import task as get_task
 from detent.train import induce, train
 from detent.train.build import build_model
-from detent.train.config import GradientConfig, TrainConfig, wide_heads
+from detent.train.config import PROBED_REACHING, GradientConfig, TrainConfig, wide_heads
+from detent.train.fit import repair_until_right
 from detent.train.gradient import (
+    REPLAYED,
     Probes,
     WidePhase,
     accuracy,
@@ -31,7 +34,9 @@ from detent.train.gradient import (
 )
 from detent.train.recipes import configure
 from detent.train.run import Run, load_run
+from detent.train.trainer import Trainer
 from detent.train.verify import extract_and_certify
+from tests.learning.machines import handshake
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -186,6 +191,62 @@ def test_label_logits_are_those_of_the_model() -> None:
     phase.model.eval()
     with torch.no_grad():
         torch.testing.assert_close(label_logits(phase.model, words), phase.model(words)[0], rtol=0, atol=1e-5)
+
+
+def test_label_logits_without_a_gradient_are_those_with_one() -> None:
+    """Symbols and joint indices that repeat are read out once; a batch may be empty."""
+    task, phase = wide()
+    words = torch.randint(task.machine.n_symbols, (9, 40), generator=torch.Generator().manual_seed(2))
+    phase.model.eval()
+    with torch.no_grad():
+        once = label_logits(phase.model, words)
+        assert label_logits(phase.model, words[:0]).shape == (0, 40, len(task.labels))
+    torch.testing.assert_close(once, label_logits(phase.model, words).detach(), rtol=0, atol=1e-5)
+    assert len(torch.unique(once.flatten(0, 1), dim=0)) < words.numel() // 2
+
+
+def test_wrong_words_of_a_check_are_trained_on_again() -> None:
+    _, phase = wide()
+    phase.settings = replace(phase.settings, replay=0.25, check_words=64, check_length=16)
+    phase.length = 12
+    words, labels = torch.zeros(2, 64, 12, dtype=torch.long)
+    assert phase.with_replay(words, labels)[0] is words  # nothing was wrong yet
+    phase.check()
+    wrong = {tuple(symbols[:12]): tuple(right[:12]) for symbols, right in phase.wrong}
+    assert 16 <= len(wrong) <= REPLAYED
+    replayed, wanted = phase.with_replay(words, labels)
+    for word, label in zip(replayed[:16].tolist(), wanted[:16].tolist(), strict=True):
+        assert wrong[tuple(word)] == tuple(label)
+    assert (replayed[16:] == 0).all()
+    assert phase.state()["wrong"] == phase.wrong  # a resumed run trains on the same words
+    phase.length = 20  # longer than the words of the check
+    longer = torch.zeros(64, 20, dtype=torch.long)
+    assert phase.with_replay(longer, longer)[0] is longer
+
+
+def test_words_that_reach_every_state_are_short_and_many() -> None:
+    machine = handshake()
+    sampler = get_task(machine).sampler
+    settings = GradientConfig().resolved(machine.n_states, None).reaching(sampler)
+    assert (settings.length, settings.batch, settings.replay) == (12, 128, 0.25)
+    assert GradientConfig().resolved(6, None).reaching(get_task("S3").sampler).replay == 0.0
+    assert wide_heads(40) == (12,) * 16
+    assert wide_heads(40, PROBED_REACHING) == (60,) * 8
+
+
+def test_a_refused_network_is_repaired_with_the_words_that_refuse_it() -> None:
+    run = learned()
+    model = deepcopy(run.model)
+    with torch.no_grad():
+        model.readout.bias[0] += 30.0  # every answer is the first label
+    refused = extract_and_certify(model, run.task)
+    assert not refused[1]
+    notes: list[Row] = []
+    repaired, result = repair_until_right(run.config, run.task, model, refused, [], Trainer(None, notes.append))
+    assert result[1]
+    assert accuracy(repaired, run.task, np.random.default_rng(0), 128, 512) == 1.0
+    assert notes[0]["word"] == list(refused[1].failure.word)  # type: ignore[union-attr]
+    assert [row["certified"] for row in notes][-1] is True
 
 
 def test_probes_predict_from_one_head_each() -> None:

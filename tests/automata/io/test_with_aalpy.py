@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from aalpy.automata import Dfa, DfaState, MealyMachine, MealyState, MooreMachine, MooreState
-from aalpy.utils import load_automaton_from_file, save_automaton_to_file
+from aalpy.utils import bisimilar, load_automaton_from_file, save_automaton_to_file
 
-from detent.automata import Mealy, Moore, read_machine, to_dot
+from benchmarks.machines import clients, connection, handshake, pairing
+from detent.automata import Mealy, Moore, read_machine, to_dot, write_machine
 
 SIZES = [(1, 1), (2, 2), (7, 3), (30, 5)]
 
@@ -93,3 +95,58 @@ def test_comparison_with_aalpy_detects_a_difference(tmp_path: Path) -> None:
     path.write_text(to_dot(machine).replace("/ok", "/no way"))
     words = random_words(machine, seed=2)
     assert answers(load_automaton_from_file(path, "mealy"), words) != ours(machine, words)
+
+
+PROTOCOLS = [handshake(7), connection(), clients(), pairing()]
+
+
+@pytest.mark.parametrize("machine", PROTOCOLS, ids=lambda machine: machine.symbols[0])
+def test_aalpy_finds_a_machine_that_it_reads_back_equivalent(tmp_path: Path, machine: Mealy) -> None:
+    write_machine(machine, tmp_path / "machine.dot")
+    theirs = load_automaton_from_file(tmp_path / "machine.dot", "mealy")
+    assert bisimilar(theirs, as_aalpy(machine, "mealy"))
+    other = machine.readout.copy()
+    other[0, 0] = (other[0, 0] + 1) % len(machine.outputs)
+    changed = Mealy(symbols=machine.symbols, tables=machine.tables, outputs=machine.outputs, readout=other)
+    assert not bisimilar(theirs, as_aalpy(changed, "mealy"))
+
+
+EDGE = re.compile(r'^\s*(\w+) -> (\w+)(?: \[label="([^"]*)"\])?;$')
+
+
+def read_as_learnlib(text: str) -> tuple[str, dict[tuple[str, str], tuple[str, str]]]:
+    """(start, (state, input) -> (state, output)): by the rules of AutomataLib's DOTParsers.mealy().
+
+    The initial node has an edge from the node __start0; a label is cut at its slashes, of which
+    there is one, and blanks around both parts are removed.
+    """
+    starts, transitions = [], {}
+    for line in text.splitlines():
+        edge = EDGE.match(line)
+        if edge is None:
+            continue
+        if edge[1] == "__start0":
+            starts.append(edge[2])
+            continue
+        symbol, output = (part.strip() for part in edge[3].split("/"))
+        assert (edge[1], symbol) not in transitions
+        transitions[edge[1], symbol] = (edge[2], output)
+    (start,) = starts
+    return start, transitions
+
+
+@pytest.mark.parametrize("machine", PROTOCOLS, ids=lambda machine: machine.symbols[0])
+def test_a_mealy_machine_follows_the_rules_of_learnlib(tmp_path: Path, machine: Mealy) -> None:
+    write_machine(machine, tmp_path / "machine.dot")
+    start, transitions = read_as_learnlib((tmp_path / "machine.dot").read_text())
+    assert len(transitions) == machine.tables.size
+    states = {start: machine.start}
+    queue = [start]
+    for name in queue:
+        for a, symbol in enumerate(machine.symbols):
+            after, output = transitions[name, symbol]
+            q = states[name]
+            assert output == machine.outputs[machine.readout[a, q]]
+            if after not in states:
+                queue.append(after)
+            assert states.setdefault(after, machine.tables[a, q]) == machine.tables[a, q]

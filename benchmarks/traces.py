@@ -2,8 +2,9 @@
 
 A case is a machine and a log of it. Each learner gets the same traces; what it learned is run on fresh words, and the
 share of words that are right throughout is noted beside the number of states. The time is the CPU time of learning
-alone, from the same lists in memory; of detent the median of a few runs, because they are short. With noise, a share of the outputs is wrong and AALpy is left out: it has no such mode.
-`python -m benchmarks traces MACHINE.dot ...` in the environment variable TRACES adds machines of your own.
+alone, from the same lists in memory; of detent the median of a few runs, because they are short. With noise, a share of
+the outputs is wrong and AALpy is left out: it has no such mode. `python -m benchmarks traces MACHINE.dot ...` in the
+environment variable TRACES adds machines of your own.
 """
 
 from __future__ import annotations

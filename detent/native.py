@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import warnings
 from ctypes import c_double, c_int, c_int64, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
@@ -127,7 +128,9 @@ def _load() -> ctypes.CDLL | str:
             function = getattr(loaded, name)
             function.restype, function.argtypes = result, arguments
     except (OSError, AttributeError) as error:
-        return f"the compiled kernels could not be loaded ({error}); {_REMEDY}"
+        reason = f"the compiled kernels could not be loaded ({error}); {_REMEDY}"
+        warnings.warn(f"detent is slower than it should be: {reason}.", RuntimeWarning, stacklevel=2)
+        return reason
     return loaded
 
 

@@ -23,7 +23,7 @@ from detent.train.config import wide_heads
 from detent.train.free_text import extract_free_text
 from detent.train.gradient import compress
 from detent.train.trainer import Trainer
-from paper.experiments import comparison, geometry, story_stream, supervision, text
+from paper.experiments import comparison, geometry, stories, story_stream, supervision, text
 from paper.experiments.protocols import PROTOCOLS
 from paper.experiments.regions import REGIONS
 from paper.experiments.runner import SEEDS, Campaign, Job, Options
@@ -210,6 +210,16 @@ def text_jobs(options: Options) -> Iterator[Job]:
             for cell in options.cells:
                 key: Row = {"language": language, "cell": cell, "seed": seed, "budget_seconds": seconds}
                 yield Job(key, partial(text.text_row, language, cell, seed, seconds))
+
+
+def story_learning_jobs(options: Options) -> Iterator[Job]:
+    """States and answers first, then answers alone."""
+    seconds = float(options.settings["seconds"])
+    for kind in stories.SUPERVISION:
+        for name in options.tasks:
+            for seed in options.seeds:
+                key: Row = {"task": name, "supervision": kind, "seed": seed, "budget_seconds": seconds}
+                yield Job(key, partial(stories.story_learning_row, name, kind, seed, seconds))
 
 
 def baseline_row(config: TrainConfig, folder: Path, until: int | None = None) -> Row:
@@ -437,6 +447,11 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
     Campaign(
         name="stories", file="tso.jsonl", jobs=story_jobs, tasks=("TSO3", "TSO4", "TSO5"), settings={"alone": False},
         summary="Train two-layer stacks on Tracking Shuffled Objects.",
+    ),
+    Campaign(
+        name="story_learning", file="story_learning.jsonl", jobs=story_learning_jobs, tasks=("TSO3", "TSO4", "TSO5"),
+        seeds=(42, 43, 44), settings={"seconds": 300.0},
+        summary="Learn Tracking Shuffled Objects by gradient in two wide layers, prune and certify.",
     ),
     Campaign(
         name="free_stories", file="tso.jsonl", jobs=free_story_jobs, tasks=("TSO3",), seeds=(42,),

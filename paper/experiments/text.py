@@ -29,8 +29,6 @@ FIRST_KEY, FIRST_VALUE, FIRST_FILLER = 3, 3 + KEYS, 3 + KEYS + VALUES
 STATES, LETTERS = 12, 8
 WIDTH, WINDOW, BATCH, LENGTH, LONG = 64, 4, 32, 64, 16_384
 TEXTS, LR = 20_000, 3e-3
-CHUNK = 64
-"""Queries of attention that are computed together."""
 
 
 @dataclass(frozen=True)
@@ -105,23 +103,13 @@ class WindowAttention(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         (B, L, m), r, w = h.shape, self.heads, self.window
-        blocks = -(-L // CHUNK)
-        rows = F.pad(self.in_proj(self.norm1(h)), (0, 0, w - 1, blocks * CHUNK - L))
-        query, key, value = rows.view(B, -1, 3, r, m // r).permute(2, 0, 3, 1, 4)  # B r length channels
-        query = query[:, :, w - 1 :].reshape(B, r, blocks, CHUNK, m // r)
-        key, value = (part.unfold(2, CHUNK + w - 1, CHUNK) for part in (key, value))  # ... blocks channels keys
-        distance = torch.arange(CHUNK)[:, None] + w - 1 - torch.arange(CHUNK + w - 1)
-        inside = (distance >= 0) & (distance < w)
-        bias = (
-            self.distance[:, distance.clamp(0, w - 1)][:, None]
-            .masked_fill(~inside, -torch.inf)
-            .expand(-1, blocks, -1, -1)
-        )
-        first = torch.arange(CHUNK + w - 1) < w - 1  # before the text
-        bias = torch.cat([bias[:, :1].masked_fill(first & (distance > 0), -torch.inf), bias[:, 1:]], 1)
-        weights = (query @ key / (m // r) ** 0.5 + bias).softmax(-1)
-        read = (weights @ value.transpose(-1, -2)).reshape(B, r, -1, m // r)[:, :, :L]
-        h = h + self.out_proj(read.transpose(1, 2).flatten(2))
+        query, key, value = self.in_proj(self.norm1(h)).view(B, L, 3, r, m // r).unbind(2)
+        keys, values = (F.pad(part, (0, 0, 0, 0, w - 1, 0)) for part in (key, value))  # position t at row t + w - 1
+        scores = torch.stack([(query * keys[:, j : j + L]).sum(-1) for j in range(w)], -1) / (m // r) ** 0.5
+        outside = torch.arange(w) + torch.arange(L)[:, None] < w - 1  # before the text
+        weights = (scores + self.distance.flip(1)).masked_fill(outside[:, None], -torch.inf).softmax(-1)
+        read = torch.stack([weights[..., j, None] * values[:, j : j + L] for j in range(w)]).sum(0)
+        h = h + self.out_proj(read.flatten(2))
         return h + self.mlp(self.norm2(h))
 
 

@@ -43,6 +43,14 @@ def test_asking_for_what_is_missing_says_what_to_do(monkeypatch):
         native.library()
 
 
+def test_a_library_of_another_version_warns(monkeypatch, tmp_path):
+    (tmp_path / "kernels.so").write_bytes(b"not a library")
+    monkeypatch.setenv("DETENT_KERNELS", str(tmp_path / "kernels.so"))
+    with pytest.warns(RuntimeWarning, match="slower than it should be: the compiled kernels could not be loaded"):
+        reason = native._load.__wrapped__()
+    assert "then install detent again" in reason
+
+
 def test_threads_are_at_least_one():
     with pytest.raises(InvalidConfig, match="at least one thread; got 0"):
         native.set_threads(0)

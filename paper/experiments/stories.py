@@ -21,6 +21,7 @@ from detent import NFSM
 from detent.errors import BudgetExceeded, InvalidConfig
 from detent.extract import Budget
 from detent.nn import Backbone
+from detent.nn.losses import record_calls
 from detent.nn.pruning import prune
 from detent.records import Row
 from detent.tasks import Task
@@ -102,7 +103,7 @@ def fit(model: Backbone, stories: Stories, *, seconds: float, lr: float = LR, se
                 right, before = stories.check(model, 64, 8 * CHECK_SENTENCES)
     return {
         "steps": steps, "learned": right == 1.0, "stories_right": round(right, 4),
-        "first_error": None if before != before else round(before, 1), "sentences": sentences,
+        "first_error": round(before, 1) if stories.by_state else None, "sentences": sentences,
         "learning_seconds": round(time.process_time() - started, 1),
     }  # fmt: skip
 
@@ -133,17 +134,11 @@ def widen_margins(model: Backbone, stories: Stories) -> None:
     A squared hinge on the lead of the best entry over the next: where it is large there is no gradient.
     """
     optimizer = torch.optim.AdamW(model.parameters(), MARGIN_LR, weight_decay=0.0, fused=True)
-    blocks = [layer.block for layer in model.layers if isinstance(layer.block, NFSM)]
     for _ in range(MARGIN_STEPS):
-        inputs: list[Tensor] = []
-        hooks = [block.register_forward_pre_hook(lambda _, call: inputs.append(call[0])) for block in blocks]
-        try:
+        with record_calls(model) as calls:
             h, _ = model.hidden(stories.sample(MARGIN_STORIES, stories.fewest + SWAPS)[0])
-        finally:
-            for hook in hooks:
-                hook.remove()
         lacking = [_shortfall(model.label_logits(h)), _shortfall(model.answer_logits(h[:, -1]))]
-        for block, x in zip(blocks, inputs, strict=True):
+        for block, x in ((call.block, call.rows) for call in calls):
             after = block.states(x.detach())
             before = torch.cat([block.initial_state(len(after))[:, None], after[:, :-1]], 1)  # B L r
             for head, logits in enumerate(block.logits(x)):

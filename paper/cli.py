@@ -1,6 +1,10 @@
 """`python -m paper`: the paper's tables, figures and experiments.
 
+<<<<<<< HEAD
 python -m paper table census|comparison|drift|protocols|results|seeds|supervision
+=======
+python -m paper table census|comparison|drift|results|seeds|stories|supervision|text
+>>>>>>> b63aa8c ([results] Five seeds of weaker supervision; tables of stories and of text.)
 python -m paper figure drift|gap|geometry|realization|tso|walltime|sweep -o FILE
 python -m paper run NAME
 """
@@ -21,10 +25,14 @@ from detent.cli._output import AsJson, console, print_json
 from detent.cli.figure import Picture, RowsAsJson
 from detent.cli.table import Form, Format, Rows, existing
 from detent.errors import BrokenFile, InvalidConfig, unknown
+from detent.records import Row
 from paper.figures.registry import FIGURES, FigureSpec
 
 if TYPE_CHECKING:
+    from detent.evaluate.tables import Table
     from paper.experiments.runner import Campaign
+
+RowsFile = Annotated[Path, typer.Option("--rows", metavar="FILE", help="The file of rows.")]
 
 HELP = """Reproduce the paper: its tables, its figures, and the experiments behind their rows.
 
@@ -103,9 +111,18 @@ def census(form: Format = Form.text, as_json: AsJson = False) -> None:
         print(census_table(rows).render(form.value))
 
 
+def print_campaign(table_of: Callable[[Sequence[Row]], Table], rows: Path, form: Form, as_json: bool) -> None:
+    """The table of a campaign, or its rows."""
+    found = list(records.read(rows))
+    if as_json:
+        print_json(found)
+    else:
+        print(table_of(found).render(form.value))
+
+
 @table.command("comparison")
 def comparison_command(
-    rows: Rows = Path("results/comparison.jsonl"), form: Format = Form.text, as_json: AsJson = False
+    rows: RowsFile = Path("results/comparison.jsonl"), form: Format = Form.text, as_json: AsJson = False
 ) -> None:  # fmt: skip
     """NFSM, GRU, LSTM and Mamba- in the same plain model at equal CPU time.
 
@@ -113,19 +130,14 @@ def comparison_command(
 
         python -m paper table comparison --format markdown
     """
-    from detent import records
     from paper.tables import comparison_table
 
-    found = list(records.read(rows))
-    if as_json:
-        print_json(found)
-    else:
-        print(comparison_table(found).render(form.value))
+    print_campaign(comparison_table, rows, form, as_json)
 
 
 @table.command("supervision")
 def supervision_command(
-    rows: Rows = Path("results/supervision.jsonl"), form: Format = Form.text, as_json: AsJson = False
+    rows: RowsFile = Path("results/supervision.jsonl"), form: Format = Form.text, as_json: AsJson = False
 ) -> None:  # fmt: skip
     """Machines learned from the last label, from outputs, from wrong labels and from clouds of vectors.
 
@@ -133,14 +145,39 @@ def supervision_command(
 
         python -m paper table supervision --format markdown
     """
-    from detent import records
     from paper.tables import supervision_table
 
-    found = list(records.read(rows))
-    if as_json:
-        print_json(found)
-    else:
-        print(supervision_table(found).render(form.value))
+    print_campaign(supervision_table, rows, form, as_json)
+
+
+@table.command("stories")
+def stories_command(
+    rows: RowsFile = Path("results/story_learning.jsonl"), form: Format = Form.text, as_json: AsJson = False
+) -> None:  # fmt: skip
+    """Tracking Shuffled Objects, learned by gradient in two wide layers.
+
+    Examples:
+
+        python -m paper table stories --format markdown
+    """
+    from paper.tables import stories_table
+
+    print_campaign(stories_table, rows, form, as_json)
+
+
+@table.command("text")
+def text_command(
+    rows: RowsFile = Path("results/text.jsonl"), form: Format = Form.text, as_json: AsJson = False
+) -> None:  # fmt: skip
+    """Next-token prediction on text that needs a state, at equal CPU time.
+
+    Examples:
+
+        python -m paper table text --format markdown
+    """
+    from paper.tables import text_table
+
+    print_campaign(text_table, rows, form, as_json)
 
 
 @table.command("protocols")

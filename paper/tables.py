@@ -237,3 +237,46 @@ def protocols_table(rows: Sequence[Row]) -> Table:
         lines.append((machine, mine[0]["source"], *sizes, *cells))
     header = ("machine", "repository", "states", "inputs", "outputs", "from states", "from outputs")
     return Table(title="Public protocol machines, certified", header=header, rows=lines)
+
+
+def stories_table(rows: Sequence[Row]) -> Table:
+    """Tracking Shuffled Objects by gradient, run by run: what was learned, and what is left after pruning."""
+    lines = []
+    for row in rows:
+        heads = " + ".join(str(len(layer)) for layer in row["heads"]) if row["heads"] else "–"
+        before = "–" if row["first_error"] is None else f"{row['first_error']:,.0f}"
+        verdict = "certified" if row["certified"] else "learned" if row["learned"] else "not learned"
+        lines.append(
+            (row["task"], row["supervision"], str(row["seed"]), verdict, f"{row['steps']:,}",
+             f"{100 * row['stories_right']:.0f}%", before, heads, ", ".join(row["proved"]) or "–",
+             f"{row['cpu_seconds']:.0f}")
+        )  # fmt: skip
+    header = (
+        "task", "labels", "seed", "verdict", "steps", "stories right", "first error", "heads", "rounding",
+        "CPU seconds",
+    )  # fmt: skip
+    return Table(title="Stories learned by gradient", header=header, rows=lines)
+
+
+def text_table(rows: Sequence[Row]) -> Table:
+    """Text by cell: the share of right answers, or nats above the entropy, on short and on long texts; means of seeds."""
+    lengths = ("64", "16384")
+    lines = []
+    for language in dict.fromkeys(row["language"] for row in rows):
+        for cell in dict.fromkeys(row["cell"] for row in rows):
+            mine = [row for row in rows if (row["language"], row["cell"]) == (language, cell)]
+            if not mine:
+                continue
+            known = mine[0]["64"]["entropy"] is not None
+            measures = [
+                [row[length]["nats"] - row[length]["entropy"] if known else row[length]["answers"] for row in mine]
+                for length in lengths
+            ]
+            steps = sorted(row["steps"] for row in mine)
+            lines.append(
+                (language, cell, "nats above entropy" if known else "answers right",
+                 *(f"{sum(measure) / len(measure):.3f}" for measure in measures), str(len(mine)),
+                 f"{steps[len(steps) // 2]:,}")
+            )  # fmt: skip
+    header = ("text", "cell", "measure", "64", "16,384", "seeds", "steps")
+    return Table(title="Next-token prediction at equal CPU time", header=header, rows=lines)

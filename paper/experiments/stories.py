@@ -34,7 +34,7 @@ GROW_AT = 0.9
 """Stories gain a sentence when more than this share of the labels of a batch is right."""
 SWAPS, CHECK_SENTENCES = 12, 40
 """The most swaps of a story in training, and the sentences of a story in a check."""
-MARGIN, MARGIN_STEPS, MARGIN_LR, MARGIN_STORIES = 1.0, 100, 1e-3, 32
+MARGIN, MARGIN_STEPS, MARGIN_LR, MARGIN_STORIES = 1.0, 200, 3e-4, 64
 SUPERVISION = ("states", "answers")
 
 
@@ -147,7 +147,8 @@ def widen_margins(model: Backbone, stories: Stories) -> None:
         if max(float(part.detach().max()) for part in lacking) <= 0.5 * MARGIN:
             return
         optimizer.zero_grad(set_to_none=True)
-        torch.stack([part.square().mean() for part in lacking]).sum().backward()
+        torch.stack([part.square().sum() for part in lacking]).sum().backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 
 

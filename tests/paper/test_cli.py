@@ -178,3 +178,14 @@ def test_figure_refuses_rows_of_another_figure(capsys: Captured) -> None:
 def test_figure_realization_reports_when_the_state_is_lost(capsys: Captured) -> None:
     assert run(["figure", "realization", "Z5", "--word", "1 1 1 1 1 1", "--eta", "0.2", "-o", "z5.svg"]) == 0
     assert "Z5, 6 steps, without restoration the state is lost at step 3: z5.svg" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["comparison", "supervision"])
+def test_the_table_of_a_campaign_and_its_rows(name: str, capsys: Captured) -> None:
+    rows = str(ROOT / "results" / f"{name}.jsonl")
+    assert run(["table", name, "--format", "markdown", "--rows", rows]) == 0
+    assert "| --- |" in capsys.readouterr().out
+    assert run(["table", name, "--json", "--rows", rows]) == 0
+    assert len(json.loads(capsys.readouterr().out)) > 50
+    assert run(["table", name, "--rows", "nowhere.jsonl"]) == 2
+    assert "nowhere.jsonl" in capsys.readouterr().err

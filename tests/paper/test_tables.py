@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from detent.evaluate.tables import median
-from paper.tables import format_radius, published, results, seeds
+from paper.tables import format_radius, published, results, seeds, stories_table, text_table
 from tests.evaluate.test_tables import fill, sweep_row
 
 NUMBERS = published()[1]
@@ -51,3 +51,34 @@ def test_format_radius_never_rounds_to_one() -> None:
     assert format_radius(1.0) == "1.000000"
     assert format_radius(0.99999999) == "1 - 1.0e-08"
     assert format_radius(0.25) == "0.250000"
+
+
+def story_row(**changes: Any) -> dict[str, Any]:
+    row = {
+        "task": "TSO3", "supervision": "states", "seed": 42, "certified": True, "learned": True, "steps": 1200,
+        "stories_right": 1.0, "first_error": 1600.0, "heads": [[12], [12, 12]], "proved": ["float32"],
+        "cpu_seconds": 61.4,
+    }  # fmt: skip
+    return row | changes
+
+
+def test_stories_tell_what_was_certified_learned_or_neither() -> None:
+    unlearned = story_row(certified=False, learned=False, stories_right=0.254, first_error=30.2, heads=None, proved=[])
+    asked = story_row(supervision="answers", certified=False, first_error=None, proved=[])
+    found = stories_table([story_row(), unlearned, asked]).rows
+    assert found[0] == ("TSO3", "states", "42", "certified", "1,200", "100%", "1,600", "1 + 2", "float32", "61")
+    assert found[1][3:] == ("not learned", "1,200", "25%", "30", "–", "–", "61")
+    assert found[2][3:] == ("learned", "1,200", "100%", "–", "1 + 2", "–", "61")
+
+
+def test_text_is_measured_by_answers_or_by_nats_above_the_entropy() -> None:
+    def row(language: str, seed: int, answers: float, nats: float, entropy: float | None) -> dict[str, Any]:
+        measured = {"answers": answers, "nats": nats, "entropy": entropy}
+        return {"language": language, "cell": "gru", "seed": seed, "steps": 100 * seed, "64": measured,
+                "16384": {**measured, "answers": answers / 2}}  # fmt: skip
+
+    rows = [row("swaps", 1, 0.6, 1.5, None), row("swaps", 2, 0.8, 1.5, None), row("automaton", 1, 0.0, 1.75, 1.5)]
+    assert text_table(rows).rows == [
+        ("swaps", "gru", "answers right", "0.700", "0.350", "2", "200"),
+        ("automaton", "gru", "nats above entropy", "0.250", "0.250", "1", "100"),
+    ]

@@ -259,7 +259,7 @@ def stories_table(rows: Sequence[Row]) -> Table:
 
 
 def text_table(rows: Sequence[Row]) -> Table:
-    """Text by cell: the share of right answers, or nats above the entropy, on short and on long texts; means of seeds."""
+    """Text by cell: right answers, or nats above the entropy, on short and on long texts; means over seeds."""
     lengths = ("64", "16384")
     lines = []
     for language in dict.fromkeys(row["language"] for row in rows):

@@ -210,4 +210,3 @@ def certified(model: Backbone, task: Task, stories: Stories) -> Row:
         "proved": [] if certificate is None else list(certificate.proved),
         "certificate": None if certificate is None else certificate.sha256,
     }  # fmt: skip
-

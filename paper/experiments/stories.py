@@ -178,7 +178,7 @@ def story_learning_row(name: str, supervision: str, seed: int, seconds: float) -
         row["verdict"] = f"not learned in {seconds:g} s"
     else:
         model = shrink(model, stories)
-        row["heads"] = [list(layer.block.heads) for layer in model.layers]  # type: ignore[union-attr]
+        row["heads"] = [list(layer.block.heads) for layer in model.layers]  # type: ignore[arg-type, union-attr]
         if stories.by_state:
             row |= certified(model, task, stories)
     return {**row, "cpu_seconds": round(time.process_time() - started, 1)}

@@ -2,7 +2,7 @@
 
 scikit-learn's 8 x 8 images, real scans that ship with the package. An encoder reads an image, three heads keep
 the sum. After training the machine is extracted with the mean image of each digit as its symbol, and compared with
-addition. Then one head is taught that machine, and certified over regions of images.
+addition. Then that machine is distilled into one head, which is certified over regions of images.
 
     pip install 'detent[examples]'
     python examples/digits_sum.py [--length 10000]
@@ -146,7 +146,7 @@ def learned(x: Tensor, y: Tensor, steps: int, seeds: tuple[int, ...] = (1, 2, 3)
 
 
 def compressed(model: Adder, machine: Any, x: Tensor, steps: int = 600) -> Adder:
-    """A network with one head, taught the machine that was learned and how it reads images; no label is used."""
+    """A network with one head, distilled from the learned machine and how it reads images; no label is used."""
     named = machine.named
     with torch.no_grad():
         read = model(x[:, None]).argmax(-1)[:, 0]

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from detent._types import Bools, Ints
 from detent.automata import Moore
-from detent.errors import InvalidInput, InvalidMachine
+from detent.errors import BudgetExceeded, InvalidInput, InvalidMachine
 from detent.extract.explore import Budget, ExploredLayer, Progress, explore
 from detent.extract.graph.nodes import Graph, describe
 from detent.extract.graph.trace import unwrapped
@@ -43,8 +43,8 @@ def extract(
     - `grammar`: a machine over the same symbols that outputs 'refused' once a word is not permitted.
     - `format`: the format in which logits and margins are computed, 'float64' or 'float32'. For other formats see
       `rounding_errors`.
-    - `prune`: leave out heads that are proved to influence no output (see `detent.extract.graph.relevance`); for
-      traced models without a grammar.
+    - `prune`: leave out heads that are proved to influence no output (see `detent.extract.graph.relevance` and
+      `redundancy`); for traced models without a grammar.
     - `progress`: called with the number of configurations reached, and of those not yet expanded.
     """
     if isinstance(model, nn.Module):
@@ -72,7 +72,8 @@ def _extract_foreign(
 ) -> Extracted:  # fmt: skip
     from detent.extract.adapter import Adapter, AdapterNetwork
     from detent.extract.graph.network import TracedNetwork
-    from detent.extract.graph.relevance import drop_irrelevant
+    from detent.extract.graph.redundancy import drop_redundant
+    from detent.extract.graph.relevance import FEW, drop_irrelevant
 
     if symbols is None:
         symbols = tuple(inputs) if inputs is not None else None if grammar is None else grammar.symbols
@@ -97,11 +98,21 @@ def _extract_foreign(
         raise InvalidInput(f"this model has {count} labels; got names for {len(labels)}.")
     dropped: tuple[str, ...] = ()
     if isinstance(network, TracedNetwork) and prune and grammar is None:
-        network, dropped = drop_irrelevant(network)
-    extracted = extract_network(
-        network, symbols=tuple(symbols), labels=_names("labels", labels, count), grammar=grammar, weights=weights,
-        format=format, budget=budget, progress=progress,
-    )  # fmt: skip
+        network, dropped = drop_redundant(network)
+        if not dropped:
+            network, dropped = drop_irrelevant(network)
+    try:
+        extracted = extract_network(
+            network, symbols=tuple(symbols), labels=_names("labels", labels, count), grammar=grammar, weights=weights,
+            format=format, budget=budget, progress=progress,
+        )  # fmt: skip
+    except BudgetExceeded as error:
+        if dropped or sum(map(len, network.heads)) <= FEW:
+            raise
+        raise BudgetExceeded(
+            f"{error} None of its {sum(map(len, network.heads))} heads could be proved redundant; remove those that "
+            "your data does not need with detent.nn.prune, then extract."
+        ) from None
     return replace(extracted, dropped=dropped)
 
 

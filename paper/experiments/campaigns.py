@@ -25,6 +25,7 @@ from detent.train.gradient import compress
 from detent.train.trainer import Trainer
 from paper.experiments import comparison, geometry, stories, story_stream, supervision, text
 from paper.experiments.protocols import PROTOCOLS
+from paper.experiments.redundancy import REDUNDANCY
 from paper.experiments.regions import REGIONS
 from paper.experiments.runner import SEEDS, Campaign, Job, Options
 
@@ -467,6 +468,7 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
         name="geometry", file="geometry.jsonl", jobs=geometry_jobs, cells=("nfsm", "mamba", "aussm", "pdssm"),
         seeds=(geometry.SEED,), summary="Follow the state of trained models on Z5 under a constant word.",
     ),
+    REDUNDANCY,
     REGIONS,
     PROTOCOLS,
 )}  # fmt: skip

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from detent._types import Floats, Ints
+from detent._types import Bools, Floats, Ints
 from detent.errors import InvalidInput
 from detent.extract.graph.functions import FUNCTIONS, lines
 from detent.extract.graph.nodes import (
@@ -138,6 +138,10 @@ class IntervalBounds:
         assert len(np.unique(began)) <= 1
         self.begun = int(began[0]) if len(began) else steps.symbols.shape[1]
         self._held: dict[Place, Interval] = {}
+        self.norms: dict[Place, Floats] = {}
+        """R groups: no larger than the norms of the centered inputs of a `Normalize`, as linear relaxation found."""
+        self.fixed: dict[Place, Floats] = {}
+        """What the other heads add to the output of a layer of which some are left out."""
 
     def __len__(self) -> int:
         return len(self.steps.symbols)
@@ -200,13 +204,50 @@ class IntervalBounds:
             whole, [(self.parameters.array(block.out_proj.weight), *self.parameters.norms(block.out_proj.weight))],
             self.parameters.array(block.out_proj.bias), stores=1,
         )  # fmt: skip
+        if not self.dropped[node.layer]:
+            return projected
+        # heads that may be at several indices: the middle of what they add, and half the distance as radius
+        self.fixed[node, lag] = mid = projected.mid
+        rad, most = projected.rad, np.zeros(node.size)
         for head in self.dropped[node.layer]:
             hull = self.contributions(node.layer, head)
-            center, half = 0.5 * (hull.min(0) + hull.max(0)), 0.5 * (hull.max(0) - hull.min(0))
-            mid = projected.mid + center
-            rad = projected.rad + half + 2.0**-50 * np.abs(hull).max(0)
-            projected = Interval.of(mid, rad, projected.error + OURS.gamma(4) * np.abs(hull).max(0))
-        return projected
+            low, high = self.extremes(node.layer, head, lag)
+            mid, rad = mid + 0.5 * (low + high), rad + 0.5 * (high - low)
+            most = most + np.abs(hull).max(0)
+        error = self.affine(
+            self._values_of_any_index(node.layer, indices),
+            [(self.parameters.array(block.out_proj.weight), *self.parameters.norms(block.out_proj.weight))],
+            self.parameters.array(block.out_proj.bias), stores=1,
+        ).error  # fmt: skip
+        error = above(error + OURS.gamma(4 * len(self.dropped[node.layer]) + 8) * most)
+        return Interval.of(mid, rad + error, error)
+
+    def _values_of_any_index(self, layer: int, indices: Ints) -> Interval:
+        """The values of all heads, those that are left out between the smallest and the largest of any index."""
+        block = self.graph.layers[layer].module
+        mid, values = self._values(layer, indices), self.parameters.array(block.values)
+        rad = np.zeros_like(mid)
+        for head in self.dropped[layer]:
+            begin = head_offsets(block.heads)[head]
+            columns = slice(head * block.value_width, (head + 1) * block.value_width)
+            rad[:, columns] = np.abs(values[begin : begin + block.heads[head]]).max(0)
+        return Interval.of(mid, rad, np.zeros_like(mid))
+
+    def extremes(self, layer: int, head: int, lag: int) -> tuple[Floats, Floats]:
+        """(R m, R m): the smallest and the largest that a head that is left out may add."""
+        hull, possible = self.contributions(layer, head), self.possible(layer, head, lag)
+        if possible is None:
+            shape = len(self), hull.shape[1]
+            return np.broadcast_to(hull.min(0), shape), np.broadcast_to(hull.max(0), shape)
+        held = possible[:, :, None]
+        return np.where(held, hull, np.inf).min(1), np.where(held, hull, -np.inf).max(1)
+
+    def possible(self, layer: int, head: int, lag: int) -> Bools | None:
+        """R d: the indices at which a head that is left out may be; None where it may be at any."""
+        if self.steps.possible is None or lag or layer < len(self.graph.layers) - 1:
+            return None
+        sizes = self.graph.layers[layer].module.heads
+        return self.steps.possible[:, head_offsets(sizes)[head] :][:, : sizes[head]]
 
     def _values(self, layer: int, indices: Ints) -> Floats:
         block = self.graph.layers[layer].module
@@ -390,7 +431,8 @@ class NormParts:
         return self.centered.size
 
     @classmethod
-    def of(cls, bounds: IntervalBounds, node: Normalize, x: Interval) -> NormParts:
+    def of(cls, bounds: IntervalBounds, node: Normalize, x: Interval, known: Floats | None = None) -> NormParts:
+        """From the input; `known` (R groups) is no larger than the norm of any centered input."""
         m = node.size // node.groups
         mid, rad = x.mid.reshape(-1, m), x.rad.reshape(-1, m)
         ball = np.minimum(np.repeat(x.ball, node.groups), length(rad))
@@ -415,6 +457,10 @@ class NormParts:
         low = np.maximum(np.maximum(low, sigma - moved) - slack, below(np.sqrt(np.float64(node.epsilon))))
         high = np.minimum(high, sigma + moved) + slack
         inverse = 1.0 / sigma
+        if known is not None:
+            least = np.sqrt(np.square(np.maximum(known, 0.0)).reshape(-1) / m + node.epsilon) * (1.0 - 2.0**-40)
+            low = np.maximum(low, least)
+            inverse = 0.5 * (1.0 / low + 1.0 / np.maximum(low, high))
         wobble = above(np.maximum(np.maximum(1.0 / low - inverse, inverse - 1.0 / high), 0.0) + 2.0**-45 * inverse)
         gain = np.ones(m) if node.gain is None else bounds.parameters.array(node.gain)
         bias = np.zeros(m) if node.bias is None else bounds.parameters.array(node.bias)

@@ -9,12 +9,14 @@ affine map of, and then each lead; `linear` pushes every lead back to the inputs
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
 from detent._types import Bools, Floats, Ints
 from detent.errors import InvalidInput, unknown
+from detent.extract.graph.branch import PARTS, Parted, branch
 from detent.extract.graph.intervals import Interval, IntervalBounds, Parameters
 from detent.extract.graph.linear import LinearBounds, widest
 from detent.extract.graph.network import TracedNetwork
@@ -78,8 +80,11 @@ class Choices:
         owners, firsts = np.repeat(np.arange(len(sizes)), sizes), np.cumsum([0, *sizes[:-1]])
         return cls(root, weight, bias, rivals, owners, firsts, bases, stores)
 
-    def leads(self, bounds: IntervalBounds, best: Ints, method: str) -> Floats:
-        """R C: no larger than the lead of the best (R C, counted within each choice) over any rival."""
+    def leads(self, bounds: IntervalBounds, best: Ints, method: str, influence: Floats | None = None) -> Floats:
+        """R C: no larger than the lead of the best (R C, counted within each choice) over any rival.
+
+        `influence` (R r) is filled with how much each head that is left out moves the smallest lead of a row.
+        """
         x = bounds.at(self.root)
         chosen = (best + self.bases)[:, self.owners]
         forms = self.weight[chosen] - self.weight[self.rivals]
@@ -100,10 +105,13 @@ class Choices:
                 moved = np.minimum(above(moved, forms.shape[2]), above(length(forms) * x.ball[:, None]))
                 lead = at_middle - above(moved + 2.0**-48 * np.abs(at_middle))
             else:
-                lead = LinearBounds(bounds).lower(self.root, forms)
+                linear = LinearBounds(bounds)
+                lead = linear.lower(self.root, forms)
             lead = lead + offset - above(lost + 2.0**-50 * (np.abs(lead) + np.abs(offset)))
         lead = np.where(np.isnan(lead), -np.inf, lead)
         lead[chosen == self.rivals] = np.inf
+        if influence is not None and method == "linear" and linear.spreads is not None:
+            influence[:] = linear.spreads[rows[:, 0], lead.argmin(1)]
         return np.minimum.reduceat(lead, self.firsts, axis=1)
 
     def _errors(self, bounds: IntervalBounds, x: Interval) -> Floats:
@@ -128,9 +136,31 @@ class LeadBounds:
     def labels(self, inputs: Ints, best: Ints, method: str = "linear") -> Floats:
         """R: of the labels of some read-outs."""
         layers = len(self.network.blocks)
-        return self._bounded(layers, self.network.read_steps(inputs), best[:, None], method)[:, 0]
+        steps = self.network.read_steps(inputs)
+        possible = self.network.possible(self.arithmetic, inputs)
+        if possible is None or method != "linear":
+            return self._bounded(layers, replace(steps, possible=possible), best[:, None], method)[:, 0]
+        return self.parted(replace(steps, possible=possible), best, np.zeros(len(best)), PARTS).leads
 
-    def _bounded(self, layer: int, steps: Steps, best: Ints, method: str) -> Floats:
+    def parted(self, steps: Steps, best: Ints, wanted: Floats, most: int) -> Parted:
+        """The labels of some read-outs; heads that are left out are parted until the leads (R) are as `wanted`."""
+        layers = len(self.network.blocks)
+        dropped = tuple(self.network.dropped[-1])
+
+        def bounded(some: Steps, labels: Ints) -> tuple[Floats, Floats]:
+            influence = np.zeros((len(labels), len(dropped)))
+            return self._bounded(layers, some, labels[:, None], "linear", influence)[:, 0], influence
+
+        parameters = Parameters(self.arithmetic.store)
+        bounds = IntervalBounds(self.network.graph, self.arithmetic, steps.rows(np.arange(0)), parameters=parameters)
+        return branch(
+            bounded, steps, best, wanted, heads=self.network.blocks[-1].heads, dropped=dropped, most=most,
+            contributions=cache(lambda head: bounds.contributions(layers - 1, head)),
+        )  # fmt: skip
+
+    def _bounded(
+        self, layer: int, steps: Steps, best: Ints, method: str, influence: Floats | None = None
+    ) -> Floats:  # fmt: skip
         if method not in METHODS:
             raise unknown("method", method, METHODS)
         parameters = Parameters(self.arithmetic.store)
@@ -146,7 +176,10 @@ class LeadBounds:
             )  # fmt: skip
             if method == "linear":
                 LinearBounds(bounds).refine(choices.root)
-            result[rows] = choices.leads(bounds, best[rows], method)
+            moved = None if influence is None else np.zeros((len(rows), influence.shape[1]))
+            result[rows] = choices.leads(bounds, best[rows], method, moved)
+            if influence is not None:
+                influence[rows] = moved
         return result
 
 

@@ -45,6 +45,9 @@ class LinearBounds:
 
     def __init__(self, intervals: IntervalBounds) -> None:
         self.intervals = intervals
+        self._norms = intervals.norms
+        self.spreads: Floats | None = None
+        """R e r: by how much each head that is left out moves a form, after `lower`; None where there is none."""
 
     def refine(self, root: Node) -> None:
         """Tighten the intervals that functions, products and norms below a node depend on."""
@@ -52,6 +55,8 @@ class LinearBounds:
             if isinstance(node, NONLINEAR):
                 for arg, back in self.intervals.arguments(node, lag):
                     self._refine(arg, back)
+            if isinstance(node, Normalize):
+                self._norms[node, lag] = self._norm(node, lag)
 
     def _refine(self, node: Node, lag: int) -> None:
         held = self.intervals.at(node, lag)
@@ -60,6 +65,19 @@ class LinearBounds:
         eye = np.broadcast_to(np.eye(node.size), (len(held.mid), node.size, node.size))
         lower, upper = self.lower(node, eye, lag), -self.lower(node, -eye, lag)
         self.intervals.narrow(node, lag, lower, upper)
+
+    def _norm(self, node: Normalize, lag: int) -> Floats:
+        """R groups: no larger than the norm of the centered input: it is no smaller than along any unit vector."""
+        (place,) = self.intervals.arguments(node, lag)
+        mid = self.intervals.at(*place).mid
+        R, n = mid.shape
+        units = mid.reshape(R, node.groups, -1)
+        units = units - units.mean(-1, keepdims=True) if node.centered else units
+        units = units / np.maximum(length(units), 1e-30)[..., None] * (1.0 - 2.0**-40)
+        forms = np.zeros((R, node.groups, node.groups, n // node.groups))
+        forms[:, np.arange(node.groups), np.arange(node.groups)] = units
+        lost = 2.0**-40 * length(self.intervals.at(*place).size)[:, None]  # units are centered up to rounding
+        return self.lower(place[0], forms.reshape(R, node.groups, n), place[1]) - lost
 
     def order(self, root: Node, lag: int) -> list[Place]:
         """A node and all places it depends on, each before its arguments."""
@@ -115,7 +133,7 @@ class LinearBounds:
         elif isinstance(node, Function):
             self._function(node, args[0], forms)
         elif isinstance(node, Normalize):
-            self._normalize(node, args[0], forms)
+            self._normalize(node, lag, args[0], forms)
         else:
             assert isinstance(node, Gather)
             self._gather(node, args, forms)
@@ -153,13 +171,18 @@ class LinearBounds:
         if not dropped:
             self._add(forms, self.intervals.at(node, lag).mid)
             return
-        fixed = self.intervals.at(node, lag).mid
+        self.intervals.at(node, lag)
+        fixed, spreads = self.intervals.fixed[node, lag], []
         for head in dropped:
             hull = self.intervals.contributions(node.layer, head)
-            fixed = fixed - 0.5 * (hull.min(0) + hull.max(0))
+            possible = self.intervals.possible(node.layer, head, lag)
             values = product(forms, np.ascontiguousarray(hull.T))
-            self._constant += values.min(-1)
+            held = np.ones(values.shape, bool) if possible is None else possible[:, None, :]
+            least = np.where(held, values, np.inf).min(-1)
+            self._constant += least
+            spreads.append(np.where(held, values, -np.inf).max(-1) - least)
             self._lose(forms, np.broadcast_to(OURS.gamma(len(hull[0]) + 8) * np.abs(hull).max(0), fixed.shape))
+        self.spreads = np.stack(spreads, -1)
         self._add(forms, fixed)
 
     def _conv(self, node: Conv, args: list[Place], forms: Floats) -> None:
@@ -204,10 +227,10 @@ class LinearBounds:
         self._lose(forms, np.where(known, above(lost), np.inf))
         self._give(place, positive * around.low_slope[:, None, :] + negative * around.high_slope[:, None, :])
 
-    def _normalize(self, node: Normalize, place: Place, forms: Floats) -> None:
+    def _normalize(self, node: Normalize, lag: int, place: Place, forms: Floats) -> None:
         """c / sigma is c / sigma0, give or take |c| times the change of 1 / sigma."""
         R, e, n = forms.shape
-        parts = NormParts.of(self.intervals, node, self.intervals.at(*place))
+        parts = NormParts.of(self.intervals, node, self.intervals.at(*place), self._norms.get((node, lag)))
         gain, bias = np.tile(parts.gain, node.groups), np.tile(parts.bias, node.groups)
         self._add(forms, np.broadcast_to(bias, (R, n)))
         spread = above(parts.most * parts.wobble[:, None]).reshape(R, n)

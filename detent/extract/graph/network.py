@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from detent._types import MISSING, Ints
+from detent._types import MISSING, Bools, Ints
 from detent.errors import InvalidInput, unknown
 from detent.extract.argmax import ArgmaxMargins
 from detent.extract.graph.nodes import Function, Input, nodes_below
@@ -26,7 +26,7 @@ from detent.extract.graph.steps import Delay, InputBook, Region, Steps, filled
 from detent.extract.graph.trace import Traced, prepared
 from detent.extract.network import AT_ONCE
 from detent.extract.result import Extracted, head_offsets
-from detent.extract.rounding.arithmetic import Assumptions
+from detent.extract.rounding.arithmetic import Arithmetic, Assumptions
 from detent.nn import NFSM
 from detent.number_formats import EXTRACTION_FORMATS
 
@@ -194,6 +194,10 @@ class TracedNetwork:
         from detent.extract.regions.watch import watch
 
         return watch(machine, x, state)
+
+    def possible(self, arithmetic: Arithmetic, inputs: Ints) -> Bools | None:
+        """R S: the indices of the last layer's heads at some read-outs, where more is known of heads left out."""
+        return None
 
     def _width(self, layer: int) -> int:
         entries = sum(d * d for d in self.heads[layer]) if layer < len(self.blocks) else self.labels

@@ -1,6 +1,6 @@
 """Steps of words as integers: symbols, indices, windows, what a read-out needs of earlier steps; and input regions.
 
-A  symbols     r  heads of a layer     R  rows     T  steps     K  reach
+A  symbols     r  heads of a layer     S  their indices     R  rows     T  steps     K  reach
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from detent._types import MISSING, Floats, Ints
+from detent._types import MISSING, Bools, Floats, Ints
 from detent.extract.graph.nodes import Graph, State, sources
 from detent.extract.network import GrowingArray
 
@@ -53,9 +53,12 @@ class Steps:
     """R T."""
     indices: tuple[Ints, ...]
     """For every layer R T r."""
+    possible: Bools | None = None
+    """R S: at which indices heads of the last layer that are left out may be after the last step; any by default."""
 
     def rows(self, which: Ints) -> Steps:
-        return Steps(self.symbols[which], tuple(part[which] for part in self.indices))
+        possible = None if self.possible is None else self.possible[which]
+        return Steps(self.symbols[which], tuple(part[which] for part in self.indices), possible)
 
 
 class InputBook:

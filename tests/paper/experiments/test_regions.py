@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import detent
 from detent.extract.regions import broken_radii, largest_radii
 from paper.experiments.regions import REGIONS, centers, changed_tables, cloud_row, distill
+from tests.docs.conftest import ROOT
 
 
 @pytest.mark.slow
@@ -34,5 +37,19 @@ def test_centers_lie_apart() -> None:
 
 def test_jobs_are_listed() -> None:
     keys = [job.key for job in REGIONS.jobs(REGIONS.options())]
-    assert len(keys) == 8
+    assert len(keys) == 11
     assert {"task": "digits"} in keys
+
+
+def test_the_table_of_the_docs_is_made_from_the_rows() -> None:
+    page = (ROOT / "docs" / "regions.md").read_text(encoding="utf-8")
+    lines = (ROOT / "results" / "regions.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row["task"].endswith(", clouds")]
+    assert len(rows) >= 6
+    for row in rows:
+        cells = [row["task"], f"{row['recipe']}, {row['seed']}"]
+        for name, seconds in (("interval", "interval"), ("linear", "linear"), ("broken", "attack")):
+            cells.append(f"{row[name + '_least']:.3f}, {row[name + '_median']:.3f} ({row[seconds + '_seconds']})")
+        cells.append(f"{row['random_changes']} and {row['adversarial_changes']}")
+        assert f"| {' | '.join(cells)} |" in page
+    assert sum(line.startswith(("| S3, clouds", "| A5, clouds")) for line in page.splitlines()) == len(rows)

@@ -114,33 +114,37 @@ class WindowAttention(nn.Module):
 
 
 class Recurrence(nn.Module):
-    """h + layer(conv(norm(h))), for a recurrent layer; the convolution sees the last four tokens."""
+    """h + layer(conv(norm(h))), for a recurrent layer; the convolution, if there is one, sees the last four tokens."""
 
-    def __init__(self, layer: nn.Module, width: int = WIDTH) -> None:
+    def __init__(self, layer: nn.Module, width: int = WIDTH, *, convolution: bool = True) -> None:
         super().__init__()
-        self.norm, self.conv, self.layer = nn.LayerNorm(width), CausalConvolution(width, 4), layer
+        self.norm, self.layer = nn.LayerNorm(width), layer
+        self.conv = CausalConvolution(width, 4) if convolution else None
 
     def forward(self, h: Tensor) -> Tensor:
-        return h + self.layer(self.conv(self.norm(h))[0])[0]
+        x = self.norm(h)
+        return h + self.layer(x if self.conv is None else self.conv(x)[0])[0]
 
 
 CELLS: dict[str, Callable[[], nn.Module | None]] = {
-    "nfsm": lambda: NFSM(WIDTH, (4,) * 40 + (12,) * 8, gate=True),
-    "gru": lambda: GRU(WIDTH),
-    "lstm": lambda: LSTM(WIDTH),
+    "nfsm": lambda: Recurrence(NFSM(WIDTH, (4,) * 40 + (12,) * 8, gate=True)),
+    "gru": lambda: Recurrence(GRU(WIDTH)),
+    "lstm": lambda: Recurrence(LSTM(WIDTH)),
     "none": lambda: None,
+    "nfsm_direct": lambda: Recurrence(NFSM(WIDTH, remember=0.0), convolution=False),
+    "gru_direct": lambda: Recurrence(GRU(WIDTH), convolution=False),
 }
-"""The recurrent layer, the same for all languages."""
+"""The recurrent part, the same for all languages; `_direct` is without convolution."""
 
 
 class TextModel(nn.Module):
-    """Recurrence, window attention and MLP; logits of the next token."""
+    """Recurrence, window attention and MLP; logits of the next token. Without recurrence, window attention twice."""
 
-    def __init__(self, vocabulary: int, layer: nn.Module | None, width: int = WIDTH) -> None:
+    def __init__(self, vocabulary: int, recurrence: nn.Module | None, width: int = WIDTH) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         nn.init.normal_(self.embedding.weight, std=0.5)
-        first = WindowAttention(width) if layer is None else Recurrence(layer, width)
+        first = WindowAttention(width) if recurrence is None else recurrence
         self.layers = nn.Sequential(first, WindowAttention(width))
         self.readout = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, vocabulary))
 

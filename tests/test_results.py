@@ -12,7 +12,7 @@ import pytest
 from detent import records
 from detent.certify.check import check
 from detent.records import Row
-from paper.tables import comparison_table, protocols_table, supervision_table
+from paper.tables import comparison_table, protocols_table, stories_table, supervision_table, text_table
 
 RESULTS = Path(__file__).parents[1] / "results"
 CERTIFICATES = sorted((RESULTS / "certificates").glob("*.json"))
@@ -151,18 +151,23 @@ def tables_of(page: str) -> set[str]:
     return {line for line in (RESULTS.parent / page).read_text(encoding="utf-8").splitlines() if line.startswith("| ")}
 
 
-@pytest.mark.parametrize("name", ["comparison", "supervision", "protocols"])
+TABLES = {
+    "comparison": comparison_table, "supervision": supervision_table, "protocols": protocols_table,
+    "story_learning": stories_table, "text": text_table,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TABLES)
 def test_the_table_of_a_campaign_in_docs_is_the_rows(name: str) -> None:
-    rows = list(records.read(RESULTS / f"{name}.jsonl"))
-    make = {"comparison": comparison_table, "supervision": supervision_table, "protocols": protocols_table}[name]
+    rows, make = list(records.read(RESULTS / f"{name}.jsonl")), TABLES[name]
     lines = {line for line in make(rows).markdown().splitlines() if line.startswith("| ")}
     assert len(lines) > 5
     assert lines <= tables_of("docs/results.md")
     wrong = {
-        **rows[0],
-        "certified": not rows[0].get("certified"),
+        **rows[0], "certified": not rows[0].get("certified"), "steps": 1,
         "accuracy": dict.fromkeys(("64", "512", "4096", "32768"), 0.5),
-    }
+        "64": {"answers": 0.5, "nats": 2.0, "entropy": None},
+    }  # fmt: skip
     others = {line for line in make([wrong, *rows[1:]]).markdown().splitlines() if line.startswith("| ")}
     assert not others <= tables_of("docs/results.md")
 

@@ -42,7 +42,7 @@ def test_terabyte_reads_the_figures_of_two_workers() -> None:
     text = """- equal before timing: 5000000000 bytes: all
 - detent run: 50 CPU s, of them 50 of its first process, whose peak is 53 MiB; meanwhile
 - cluster, 1 worker: 9 CPU s, of them 9 of its first process, whose peak is 9 MiB, largest worker 9 MiB; meanwhile
-- cluster, 2 workers: 75.0 CPU s, of them 9.5 of its first process, whose peak is 307 MiB, largest worker 304 MiB; and"""
+- cluster, 2 workers: 75.0 CPU s, of them 9.5 of its first process, whose peak is 307 MiB, largest worker 304 MiB;"""
     found = Terabyte.measured(text)
     assert found == Terabyte(
         core_seconds=15_000, driver_seconds=1_900, driver_mib=307, worker_mib=304, overhead=1.5

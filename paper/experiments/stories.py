@@ -134,29 +134,35 @@ def shrink(model: Backbone, stories: Stories) -> Backbone:
 def widen_margins(model: Backbone, stories: Stories) -> None:
     """Enlarge the margins of the columns and states that fresh stories use, so that they exceed rounding.
 
-    A squared hinge on the lead of the best entry over the next: where it is large there is no gradient.
+    A squared hinge on the lead of the index that the network goes to now over every other one, and of the right state
+    and answer: where the lead is large there is no gradient.
     """
+    fixed = deepcopy(model).eval()
     optimizer = torch.optim.AdamW(model.parameters(), MARGIN_LR, weight_decay=0.0, fused=True)
     for step in range(MARGIN_STEPS):
+        tokens, states, answers = stories.sample(MARGIN_STORIES, stories.fewest + step % SWAPS)
+        with torch.no_grad(), record_calls(fixed) as wanted:
+            fixed.hidden(tokens)
         with record_calls(model) as calls:
-            h, _ = model.hidden(stories.sample(MARGIN_STORIES, stories.fewest + step % SWAPS)[0])
-        lacking = [_shortfall(model.label_logits(h)), _shortfall(model.answer_logits(h[:, -1]))]
-        for block, x in ((call.block, call.rows) for call in calls):
-            after = block.states(x.detach())
-            before = torch.cat([block.initial_state(len(after))[:, None], after[:, :-1]], 1)  # B L r
-            for head, logits in enumerate(block.logits(x)):
+            h, _ = model.hidden(tokens)
+        lacking = [_shortfall(model.label_logits(h), states), _shortfall(model.answer_logits(h[:, -1]), answers)]
+        for call, goal in zip(calls, wanted, strict=True):
+            after = goal.block.states(goal.rows)  # B L r
+            before = torch.cat([goal.block.initial_state(len(after))[:, None], after[:, :-1]], 1)
+            for head, logits in enumerate(call.block.logits(call.rows)):
                 column = before[..., head, None, None].expand(*logits.shape[:-1], 1)
-                lacking.append(_shortfall(logits.gather(-1, column).squeeze(-1)))
+                lacking.append(_shortfall(logits.gather(-1, column).squeeze(-1), after[..., head]))
         optimizer.zero_grad(set_to_none=True)
         torch.stack([part.square().sum() for part in lacking]).sum().backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 
 
-def _shortfall(logits: Tensor) -> Tensor:
+def _shortfall(logits: Tensor, best: Tensor) -> Tensor:
     """What the lead of the best entry over the next lacks to the margin."""
-    best = logits.topk(2, dim=-1).values
-    return (MARGIN - best[..., 0] + best[..., 1]).clamp(min=0.0)
+    best = best[..., None]
+    lead = logits.gather(-1, best) - logits.scatter(-1, best, -torch.inf).amax(-1, keepdim=True)
+    return (MARGIN - lead).clamp(min=0.0)
 
 
 def story_learning_row(name: str, supervision: str, seed: int, seconds: float) -> Row:

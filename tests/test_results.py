@@ -161,7 +161,7 @@ TABLES = {
 def test_the_table_of_a_campaign_in_docs_is_the_rows(name: str) -> None:
     rows, make = list(records.read(RESULTS / f"{name}.jsonl")), TABLES[name]
     lines = {line for line in make(rows).markdown().splitlines() if line.startswith("| ")}
-    assert len(lines) > 5
+    assert len(lines) > 3
     assert lines <= tables_of("docs/results.md")
     wrong = {
         **rows[0], "certified": not rows[0].get("certified"), "steps": 1,

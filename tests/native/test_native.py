@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,16 @@ def test_every_declared_function_is_there():
     for name, (result, arguments) in SIGNATURES.items():
         assert getattr(library, name).argtypes == arguments
         assert getattr(library, name).restype is result
+
+
+def test_every_source_is_built():
+    root = Path(native.__file__).parents[1]
+    if not (root / "setup.py").exists():
+        pytest.skip("an installed package has no setup.py")
+    listed = (root / "setup.py").read_text("utf-8")
+    sources = sorted(path.stem for path in (root / "detent" / "csrc").glob("*.cpp"))
+    assert len(sources) > 5
+    assert [name for name in sources if f'"{name}"' not in listed] == []
 
 
 def run_native(**environment):

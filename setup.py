@@ -4,7 +4,9 @@ from setuptools import Extension, setup
 
 NATIVE = "detent/csrc"
 KERNELS = ("tables", "trajectories", "argmax_trajectories", "surrogate", "readout")
-SOURCES = [f"{NATIVE}/{name}.cpp" for name in ("run", "interpret", "text", "prefix_tree", "state_merging", "refine", *KERNELS)]
+SOURCES = [
+    f"{NATIVE}/{name}.cpp" for name in ("run", "interpret", "text", "prefix_tree", "state_merging", "refine", *KERNELS)
+]
 HEADERS = [
     f"{NATIVE}/{name}.hpp"
     for name in (

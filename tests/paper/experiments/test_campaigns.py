@@ -28,9 +28,14 @@ def test_jobs_are_done_by_the_stored_rows(name: str) -> None:
     assert [job.key for job in jobs if not job.is_done(rows)] == []
 
 
-def test_jobs_have_different_keys() -> None:
+def test_jobs_have_different_keys(tmp_path: Path) -> None:
+    (tmp_path / "somebody+machines").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / "somebody+machines" / f"{name}.dot").write_text('digraph { a -> a [label="x / y"] }')
     for name, campaign in CAMPAIGNS.items():
-        keys = [json.dumps(job.key) for job in campaign.jobs(campaign.options(runs=Path("nowhere")))]
+        settings = [f"folder={tmp_path}"] if "folder" in campaign.settings else []
+        options = campaign.options(runs=Path("nowhere"), settings=settings)
+        keys = [json.dumps(job.key) for job in campaign.jobs(options)]
         assert len(keys) == len(set(keys)), name
 
 

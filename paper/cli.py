@@ -3,7 +3,7 @@
 <<<<<<< HEAD
 python -m paper table census|comparison|drift|protocols|results|seeds|supervision
 =======
-python -m paper table census|comparison|drift|results|seeds|stories|supervision|text
+python -m paper table census|comparison|drift|protocols|results|seeds|story_learning|supervision|text
 >>>>>>> b63aa8c ([results] Five seeds of weaker supervision; tables of stories and of text.)
 python -m paper figure drift|gap|geometry|realization|tso|walltime|sweep -o FILE
 python -m paper run NAME
@@ -150,19 +150,19 @@ def supervision_command(
     print_campaign(supervision_table, rows, form, as_json)
 
 
-@table.command("stories")
-def stories_command(
+@table.command("story_learning")
+def story_learning_command(
     rows: RowsFile = Path("results/story_learning.jsonl"), form: Format = Form.text, as_json: AsJson = False
 ) -> None:  # fmt: skip
     """Tracking Shuffled Objects, learned by gradient in two wide layers.
 
     Examples:
 
-        python -m paper table stories --format markdown
+        python -m paper table story_learning --format markdown
     """
-    from paper.tables import stories_table
+    from paper.tables import story_learning_table
 
-    print_campaign(stories_table, rows, form, as_json)
+    print_campaign(story_learning_table, rows, form, as_json)
 
 
 @table.command("text")
@@ -182,7 +182,7 @@ def text_command(
 
 @table.command("protocols")
 def protocols_command(
-    rows: Rows = Path("results/protocols.jsonl"), form: Format = Form.text, as_json: AsJson = False
+    rows: RowsFile = Path("results/protocols.jsonl"), form: Format = Form.text, as_json: AsJson = False
 ) -> None:  # fmt: skip
     """Public protocol machines, learned from their states and from their outputs.
 
@@ -190,14 +190,9 @@ def protocols_command(
 
         python -m paper table protocols --format markdown
     """
-    from detent import records
     from paper.tables import protocols_table
 
-    found = list(records.read(rows))
-    if as_json:
-        print_json(found)
-    else:
-        print(protocols_table(found).render(form.value))
+    print_campaign(protocols_table, rows, form, as_json)
 
 
 @table.command("drift")

@@ -239,7 +239,7 @@ def protocols_table(rows: Sequence[Row]) -> Table:
     return Table(title="Public protocol machines, certified", header=header, rows=lines)
 
 
-def stories_table(rows: Sequence[Row]) -> Table:
+def story_learning_table(rows: Sequence[Row]) -> Table:
     """Tracking Shuffled Objects by gradient, run by run: what was learned, and what is left after pruning."""
     lines = []
     for row in rows:

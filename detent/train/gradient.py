@@ -377,12 +377,12 @@ def widen_margins(model: Backbone, extracted: Extracted, settings: GradientConfi
                                    strict=True):  # fmt: skip
             if d > 1:
                 columns = flat[:, at : at + d * d].view(-1, d, d)
-                lacking.append(_shortfall(columns[mine], to[mine], settings.margin))
+                lacking.append(margin_shortfall(columns[mine], to[mine], settings.margin))
         some = slice(None) if len(reads) <= most else torch.randint(len(reads), (most,), generator=chooser)
         vectors = project_values(block.values, block.out_proj.weight, block.heads)
         h = encoded[reads[some, 0]] + vectors[positions[some]].sum(1) + block.out_proj.bias
         scores = model.label_logits(model.layers[0].feed_forward(h))  # type: ignore[operator]
-        lacking.append(_shortfall(scores, labels[some], settings.margin))
+        lacking.append(margin_shortfall(scores, labels[some], settings.margin))
         if all(float(part.detach().max()) <= 0.5 * settings.margin for part in lacking if len(part)):
             return step
         optimizer.zero_grad(set_to_none=True)
@@ -391,7 +391,7 @@ def widen_margins(model: Backbone, extracted: Extracted, settings: GradientConfi
     return settings.margin_steps
 
 
-def _shortfall(logits: Tensor, best: Tensor, margin: float) -> Tensor:
+def margin_shortfall(logits: Tensor, best: Tensor, margin: float) -> Tensor:
     """What the lead of the best entry over the next lacks to the margin."""
     if logits.shape[-1] == 1:
         return logits.new_zeros(len(logits))

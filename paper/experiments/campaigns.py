@@ -23,7 +23,7 @@ from detent.train.config import wide_heads
 from detent.train.free_text import extract_free_text
 from detent.train.gradient import compress
 from detent.train.trainer import Trainer
-from paper.experiments import comparison, geometry, stories, story_stream, supervision, text
+from paper.experiments import comparison, geometry, story_learning, story_stream, supervision, text
 from paper.experiments.protocols import PROTOCOLS
 from paper.experiments.redundancy import REDUNDANCY
 from paper.experiments.regions import REGIONS
@@ -216,11 +216,11 @@ def text_jobs(options: Options) -> Iterator[Job]:
 def story_learning_jobs(options: Options) -> Iterator[Job]:
     """States and answers first, then answers alone."""
     seconds = float(options.settings["seconds"])
-    for kind in stories.SUPERVISION:
+    for kind in story_learning.SUPERVISION:
         for name in options.tasks:
             for seed in options.seeds:
                 key: Row = {"task": name, "supervision": kind, "seed": seed, "budget_seconds": seconds}
-                yield Job(key, partial(stories.story_learning_row, name, kind, seed, seconds))
+                yield Job(key, partial(story_learning.story_learning_row, name, kind, seed, seconds))
 
 
 def baseline_row(config: TrainConfig, folder: Path, until: int | None = None) -> Row:

@@ -36,7 +36,7 @@ def error_of(arguments: list[str], captured: Captured) -> str:
         (["taks"], "unknown verb 'taks'. Did you mean 'tasks'?"),
         (["figure", "machin", "S3"], "unknown figure 'machin'. Did you mean 'machine'? Known: machine"),
         (["tasks", "--jsn"], "no such option: --jsn"),
-        (["tasks", "M13"], "unknown task 'M13'. Did you mean 'M1"),
+        (["tasks", "M13"], "unknown task 'M13'. Did you mean 'M11'?"),
         (["tasks", "S12"], "there is no task S12: this family goes from S2 to S7."),
         (["tasks", "S3", "Z"], "unknown task 'Z'."),
         (["tasks", ""], "unknown task ''."),

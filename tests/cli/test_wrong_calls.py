@@ -61,7 +61,7 @@ def sentence(arguments: list[str], captured: Captured) -> str:
 CALLS = {
     "tain S3": "unknown verb 'tain'. Did you mean 'train'? Known: ",
     "train S33": "there is no task S33: this family goes from S2 to S7.",
-    "train M12": "unknown task 'M12'. Did you mean 'M11'",
+    "train M13": "unknown task 'M13'. Did you mean 'M11'?",
     "train mine.dot": "mine.dot: there is no such file.",
     "train empty": "empty: it cannot be read: Is a directory.",
     "train S3 --heads 3x2": "--heads takes numbers separated by commas, such as 4,3,2; got '3x2'.",

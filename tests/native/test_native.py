@@ -23,8 +23,6 @@ def test_every_declared_function_is_there():
 
 def test_every_source_is_built():
     root = Path(native.__file__).parents[1]
-    if not (root / "setup.py").exists():
-        pytest.skip("an installed package has no setup.py")
     listed = (root / "setup.py").read_text("utf-8")
     sources = sorted(path.stem for path in (root / "detent" / "csrc").glob("*.cpp"))
     assert len(sources) > 5

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from detent.evaluate.tables import median
-from paper.tables import format_radius, published, results, seeds, stories_table, text_table
+from paper.tables import format_radius, published, results, seeds, story_learning_table, text_table
 from tests.evaluate.test_tables import fill, sweep_row
 
 NUMBERS = published()[1]
@@ -65,7 +65,7 @@ def story_row(**changes: Any) -> dict[str, Any]:
 def test_stories_tell_what_was_certified_learned_or_neither() -> None:
     unlearned = story_row(certified=False, learned=False, stories_right=0.254, first_error=30.2, heads=None, proved=[])
     asked = story_row(supervision="answers", certified=False, first_error=None, proved=[])
-    found = stories_table([story_row(), unlearned, asked]).rows
+    found = story_learning_table([story_row(), unlearned, asked]).rows
     assert found[0] == ("TSO3", "states", "42", "certified", "1,200", "100%", "1,600", "1 + 2", "float32", "61")
     assert found[1][3:] == ("not learned", "1,200", "25%", "30", "–", "–", "61")
     assert found[2][3:] == ("learned", "1,200", "100%", "–", "1 + 2", "–", "61")

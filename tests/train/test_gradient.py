@@ -28,6 +28,7 @@ from detent.train.gradient import (
     accuracy,
     block_of,
     label_logits,
+    margin_shortfall,
     prepare,
     shortest_wrong_word,
     widen_margins,
@@ -288,3 +289,8 @@ def test_gradient_learns_machines_of_ones_own() -> None:
     machine = Moore.of(flip_flop())
     assert train(machine, recipe="gradient").certified
     assert train(Moore.of(cyclic(3)), recipe="gradient").certified
+
+
+def test_margin_shortfall_is_what_a_lead_lacks() -> None:
+    logits = torch.tensor([[0.0, 0.25, -1.0], [5.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
+    assert margin_shortfall(logits, torch.tensor([1, 0, 0]), 1.0).tolist() == [0.75, 0.0, 3.0]

@@ -10,8 +10,9 @@ from detent import NFSM
 from detent.errors import InvalidConfig
 from detent.nn import Backbone
 from detent.tasks import task as get_task
-from paper.experiments import stories as module
-from paper.experiments.stories import MARGIN, Stories, _shortfall, certified, fit, widen_margins
+from detent.train.gradient import margin_shortfall
+from paper.experiments import story_learning as module
+from paper.experiments.story_learning import MARGIN, Stories, certified, fit, widen_margins
 
 
 def make_stories(supervision: str = "states") -> Stories:
@@ -65,12 +66,6 @@ def test_a_network_that_has_not_learned_is_not_certified(monkeypatch: pytest.Mon
     assert "not certified: after" in row["verdict"]
 
 
-def test_shortfall_is_what_a_lead_lacks_to_the_margin() -> None:
-    logits = torch.tensor([[0.0, 0.25, -1.0], [5.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
-    best = torch.tensor([1, 0, 0])
-    assert _shortfall(logits, best).flatten().tolist() == [MARGIN - 0.25, 0.0, MARGIN + 2.0]
-
-
 def test_margins_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MARGIN_STEPS", 20)
     stories = make_stories()
@@ -79,7 +74,7 @@ def test_margins_grow(monkeypatch: pytest.MonkeyPatch) -> None:
 
     @torch.no_grad()
     def lacking() -> float:
-        return float(_shortfall(model.eval()(tokens)[0], states).mean())
+        return float(margin_shortfall(model.eval()(tokens)[0].flatten(0, 1), states.flatten(), MARGIN).mean())
 
     before = lacking()
     widen_margins(model, stories)

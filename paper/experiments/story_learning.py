@@ -27,6 +27,7 @@ from detent.records import Row
 from detent.tasks import Task
 from detent.tasks import task as get_task
 from detent.tasks.shuffled_objects import SENTENCE
+from detent.train.gradient import margin_shortfall
 from detent.train.verify import extract_and_certify, make_certificate
 
 WIDTH, HEADS, BATCH, LR, CHECK_EVERY = 64, (12,) * 16, 64, 3e-3, 50
@@ -145,24 +146,21 @@ def widen_margins(model: Backbone, stories: Stories) -> None:
             fixed.hidden(tokens)
         with record_calls(model) as calls:
             h, _ = model.hidden(tokens)
-        lacking = [_shortfall(model.label_logits(h), states), _shortfall(model.answer_logits(h[:, -1]), answers)]
+        lacking = [
+            margin_shortfall(model.label_logits(h).flatten(0, 1), states.flatten(), MARGIN),
+            margin_shortfall(model.answer_logits(h[:, -1]), answers, MARGIN),
+        ]
         for call, goal in zip(calls, wanted, strict=True):
             after = goal.block.states(goal.rows)  # B L r
             before = torch.cat([goal.block.initial_state(len(after))[:, None], after[:, :-1]], 1)
             for head, logits in enumerate(call.block.logits(call.rows)):
                 column = before[..., head, None, None].expand(*logits.shape[:-1], 1)
-                lacking.append(_shortfall(logits.gather(-1, column).squeeze(-1), after[..., head]))
+                used = logits.gather(-1, column).squeeze(-1).flatten(0, 1)
+                lacking.append(margin_shortfall(used, after[..., head].flatten(), MARGIN))
         optimizer.zero_grad(set_to_none=True)
         torch.stack([part.square().sum() for part in lacking]).sum().backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-
-
-def _shortfall(logits: Tensor, best: Tensor) -> Tensor:
-    """What the lead of the best entry over the next lacks to the margin."""
-    best = best[..., None]
-    lead = logits.gather(-1, best) - logits.scatter(-1, best, -torch.inf).amax(-1, keepdim=True)
-    return (MARGIN - lead).clamp(min=0.0)
 
 
 def story_learning_row(name: str, supervision: str, seed: int, seconds: float) -> Row:

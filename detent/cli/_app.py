@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from detent.cli import (
-    certify,
-    check,
-    conform,
-    convert,
-    demo,
-    diff,
-    doctor,
-    extract,
-    figure,
-    learn,
-    report,
-    suite,
-    sweep,
-    table,
-    tasks,
-    train,
-)
-from detent.cli import run as run_verb
 from detent.cli._errors import CommandGroup, exit_code_of
 
 GUIDE = """Neural finite-state machines: exact state tracking at every length, with a proof.
@@ -65,27 +47,26 @@ Every verb has `--help` with examples, and `--json` for programs. Exit codes: 0 
 2 wrong call or bad input, 130 interrupted. `detent --install-completion` installs completion for your shell.
 """
 
-app = typer.Typer(
-    cls=CommandGroup, help=GUIDE, no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+VERBS = (
+    "tasks", "train", "extract", "learn", "diff", "convert", "conform", "suite", "certify", "check", "sweep", "run",
+    "report", "doctor", "demo", "figure", "table",
 )  # fmt: skip
-app.command("tasks")(tasks.tasks)
-app.command("train")(train.train)
-app.command("extract")(extract.extract)
-app.command("learn")(learn.learn)
-app.command("diff")(diff.diff)
-app.command("convert")(convert.convert)
-app.command("conform")(conform.conform)
-app.command("suite")(suite.suite)
-app.command("certify")(certify.certify)
-app.command("check")(check.check)
-app.command("sweep")(sweep.sweep)
-app.command("run")(run_verb.run)
-app.command("report")(report.report)
-app.command("doctor")(doctor.doctor)
-app.command("demo")(demo.demo)
-app.add_typer(figure.app, name="figure")
-app.add_typer(table.app, name="table")
+
+
+def program(verbs: Sequence[str] = VERBS) -> typer.Typer:
+    """The command line with these verbs; only their modules are imported."""
+    app = typer.Typer(
+        cls=CommandGroup, help=GUIDE, no_args_is_help=True, rich_markup_mode="markdown",
+        pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
+    )  # fmt: skip
+    app.callback()(_root)
+    for verb in verbs:
+        module = importlib.import_module(f"detent.cli.{verb}")
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=verb)
+        else:
+            app.command(verb)(getattr(module, verb))
+    return app
 
 
 def _print_version(requested: bool) -> None:
@@ -96,7 +77,6 @@ def _print_version(requested: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
@@ -112,4 +92,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code."""
+    known = arguments and arguments[0] in VERBS
+    app = program(arguments[:1] if known else VERBS)  # the help and mistyped verbs need them all
     return exit_code_of(lambda: app(args=list(arguments), prog_name="detent", standalone_mode=False))

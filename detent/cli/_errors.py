@@ -81,7 +81,7 @@ def _print_warning(
 
 
 def _usage(error: Any) -> str:
-    sentence = _with_period(error.format_message().strip().replace("Value error, ", "").replace(": Input ", ": it "))
+    sentence = _with_period(error.format_message().strip().replace("a valid int range", "a whole number"))
     path = error.ctx.command_path if getattr(error, "ctx", None) is not None else "detent"
     return f"{sentence[:1].lower()}{sentence[1:]} See `{path} --help`."
 

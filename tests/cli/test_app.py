@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from detent import cli
 from detent.automata import cyclic
 from detent.automata.io import to_json
-from detent.cli._app import app, run
+from detent.cli._app import VERBS, run
 
 Captured = pytest.CaptureFixture[str]
 PROGRAM = [sys.executable, "-m", "detent"]
@@ -152,8 +153,22 @@ def test_help_has_examples(arguments: list[str], capsys: Captured) -> None:
 def test_help_guide_has_every_verb(capsys: Captured) -> None:
     run(["--help"])
     guide = capsys.readouterr().out
-    for verb in [*app.registered_commands, *app.registered_groups]:
-        assert f"  detent {verb.name} " in guide or f"  detent {verb.name}\n" in guide
+    for verb in VERBS:
+        assert f"  detent {verb} " in guide or f"  detent {verb}\n" in guide
+
+
+def test_verbs_are_the_modules_of_the_command_line() -> None:
+    modules = {path.stem for path in Path(cli.__file__).parent.glob("[a-z]*.py")}
+    assert sorted(VERBS) == sorted(modules)
+
+
+def test_one_verb_imports_no_other() -> None:
+    program = (
+        "import sys; from detent.cli._app import run; code = run(['tasks', 'Z2', '--json']);"
+        "print([name for name in sys.modules if name.startswith('detent.cli.') and '._' not in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "['detent.cli.tasks']"
 
 
 def test_program_in_a_process_of_its_own() -> None:

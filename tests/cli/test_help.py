@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from detent.automata import Mealy, Moore, write_machine
 from detent.certify.sign import sign
-from detent.cli._app import GUIDE, app, run
+from detent.cli._app import GUIDE, program, run
 from detent.runtime import load
 from detent.train import train
 from tests.learning.test_active import PROGRAM
@@ -41,7 +41,7 @@ DESIGNED = {"tasks", "train", "sweep", "extract", "certify", "check", "run", "ta
 
 def verbs() -> Iterator[tuple[list[str], object]]:
     """Every command with the words that call it."""
-    waiting: list[tuple[list[str], object]] = [([], typer.main.get_command(app))]
+    waiting: list[tuple[list[str], object]] = [([], typer.main.get_command(program()))]
     while waiting:
         words, command = waiting.pop()
         inside = getattr(command, "commands", None)

@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import platform
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -21,10 +20,10 @@ from detent._types import Floats
 from detent.automata import Moore, Semiautomaton, definite, group
 from detent.certify.bounds import Bounds
 from detent.certify.certify import Verdict
-from detent.certify.check import FORMAT, VERSION, Unreadable, read, summary
+from detent.certify.check import FORMAT, MAX_COORDINATES, MAX_REGIONS, VERSION, Unreadable, read, summary
 from detent.certify.target import QuestionMachine, Target, target_labels
 from detent.errors import BrokenFile, InvalidInput
-from detent.extract.result import REFUSED, Extracted, LayerTables, RoundingErrors
+from detent.extract.result import REFUSED, Extracted, InputRegions, LayerTables, RoundingErrors
 from detent.records import write_atomically
 
 
@@ -117,30 +116,9 @@ def _summary(content: dict[str, Any]) -> Iterator[str]:
     for kind in ("labels", "answers"):
         if content["margins"][kind] is not None:
             yield f"smallest margins of the {kind}: {_smallest(symbols, content['margins'][kind])}"
-    yield from region_sentences(content)
     machine = Semiautomaton(symbols=tuple(symbols), tables=target["tables"], states=tuple(target["states"]))
     yield f"the target is {definite(machine).explain()}"
     yield f"the target is {group(machine).explain()}"
-
-
-REGION = re.compile(r"inputs of symbol (.+) differ from its prototype by at most (\S+) (in [\w ]+)")
-"""A sentence of `assumes` that says which inputs stand for a symbol."""
-
-
-def region_sentences(content: Mapping[str, Any]) -> list[str]:
-    """Where symbols are regions of inputs, what is proved over them: a sentence for every proved format."""
-    sentences = []
-    for format in content["proved"]:
-        found = [REGION.fullmatch(text) for text in content["rounding"][format]["assumes"]]
-        regions = [match.groups() for match in found if match is not None]
-        if regions:
-            radii = sorted({radius for _, radius, _ in regions}, key=float)
-            by_symbol = f" to {radii[-1]}, by symbol," if len(radii) > 1 else ""
-            sentences.append(
-                "correct on every sequence of any length whose inputs differ from the prototypes by at most "
-                f"{radii[0]}{by_symbol} {regions[0][2]}; proved in {format}"
-            )
-    return sentences
 
 
 def _smallest(symbols: Sequence[str], margins: Sequence[float | None], most: int = 8) -> str:
@@ -158,6 +136,7 @@ def content_of(
     target, question = verdict.target, verdict.question
     matching = verdict.matching if question is not None else verdict.matching[:, :2]
     steps = extracted.tables.T >= 0
+    regions = {} if extracted.regions is None else {"regions": _regions(extracted.regions, rounding)}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -187,7 +166,25 @@ def content_of(
             for format, bounds in errors.items()
         },
         "proved": [format for format, bounds in errors.items() if margins.exceed(bounds)],
+        **regions,
     }
+
+
+def _regions(regions: InputRegions, rounding: Mapping[str, RoundingErrors]) -> dict[str, Any]:
+    """The inputs that stand for each symbol; every bound must be about all of them."""
+    for format, errors in rounding.items():
+        if errors.regions is None or not errors.regions.cover(regions):
+            raise InvalidInput(
+                f"the rounding errors in {format} are about other inputs than the regions of this machine; compute "
+                "them of the machine that `prove` returned: rounding_errors(model, proved, format)."
+            )
+    count, width = regions.centers.shape
+    if count > MAX_REGIONS or count * width > MAX_COORDINATES:
+        raise InvalidInput(
+            f"a certificate holds at most {MAX_REGIONS:,} prototypes and {MAX_COORDINATES:,} coordinates in all; this "
+            f"machine has {count:,} of {width:,}."
+        )
+    return {"norm": regions.norm, "centers": regions.centers.tolist(), "radii": regions.radii.tolist()}
 
 
 def _made() -> dict[str, str]:

@@ -19,6 +19,7 @@ the label that is read out at every step, and the target machine. The check is m
 6. Counts: they are those of the tables.
 7. Rounding: a number format is known here, no error bound is below what one rounding in it can cost, and the format is
    in `proved` exactly when every margin is more than twice the error bound beside it.
+8. Regions, where symbols are regions of inputs: prototypes and radii are finite numbers, and no two regions overlap.
 
 Trusted: Python, NumPy and this file. Nothing of the program that wrote the certificate is used.
 
@@ -38,6 +39,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +51,11 @@ KEYS = (
     "format", "version", "name", "made", "weights", "evaluated", "symbols", "target", "grammar", "question", "reach",
     "layers", "configurations", "readout", "replies", "matching", "counts", "margins", "rounding", "proved", "sha256",
 )  # fmt: skip
+OPTIONAL_KEYS = ("regions",)
 MAX_REACH, MAX_INDICES = 1024, 1 << 31
+MAX_REGIONS, MAX_COORDINATES = 1024, 1 << 20
+NORMS = {"linf": "in every coordinate", "l2": "in Euclidean distance"}
+"""How far an input is from a prototype, in words."""
 SIGNIFICAND_BITS = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
 """Of the formats that bounds may be about; the unit roundoff is 2 to the power of minus that."""
 
@@ -257,7 +263,7 @@ class Parts:
 
 def parts_of(content: dict[str, Any]) -> Parts:
     check_format(content)
-    fields(content, "the certificate", *KEYS)
+    fields(content, "the certificate", *KEYS, *(key for key in OPTIONAL_KEYS if key in content))
     _origin(content)
     symbols = names(content["symbols"], "symbols")
     A = len(symbols)
@@ -601,6 +607,45 @@ def amounts(value: Any, where: str, exist: Any) -> list[float]:
     return [value]
 
 
+# 8. Regions of inputs
+
+
+def check_regions(value: Any, symbols: list[str]) -> None:
+    """Every symbol has a prototype and a radius, and no input is in the regions of two."""
+    A = len(symbols)
+    fields(value, "regions", "norm", "centers", "radii")
+    if value["norm"] not in tuple(NORMS):
+        raise Refused(f"regions.norm is {shown(value['norm'])}; wanted {' or '.join(map(repr, NORMS))}.")
+    rows = items(value["centers"], "regions.centers", A)
+    n = len(items(rows[0], "regions.centers[0]"))
+    if A > MAX_REGIONS or not 0 < A * n <= MAX_COORDINATES:
+        most = f"at most {MAX_REGIONS:,} prototypes and {MAX_COORDINATES:,} coordinates in all"
+        raise Refused(f"regions.centers has {A:,} prototypes of {n:,} coordinates; wanted {most}, and at least one.")
+    for a, row in enumerate(rows):
+        for i, number in enumerate(items(row, f"regions.centers[{a}]", n)):
+            if type(number) is not float or not math.isfinite(number):
+                raise Refused(f"regions.centers[{a}][{i}] is {shown(number)}; wanted a finite decimal number.")
+    for a, radius in enumerate(items(value["radii"], "regions.radii", A)):
+        if type(radius) is not float or not 0 <= radius < math.inf:
+            raise Refused(f"regions.radii[{a}] is {shown(radius)}; wanted a finite decimal number, not negative.")
+    centers, radii = np.array(rows), np.array(value["radii"])
+    for a in range(A - 1):
+        touching = np.flatnonzero(distances(centers[a + 1 :], centers[a], value["norm"]) <= radii[a] + radii[a + 1 :])
+        if len(touching):
+            pair = f"{symbols[a]!r:.60} and {symbols[a + 1 + int(touching[0])]!r:.60}"
+            raise Refused(f"the regions of {pair} overlap: an input could be read as either.")
+
+
+def distances(points: NDArray[np.float64], center: NDArray[np.float64], norm: str) -> NDArray[np.float64]:
+    with np.errstate(over="ignore"):
+        apart = np.abs(points - center)
+        largest = apart.max(-1)
+        if norm == "linf":
+            return largest
+        scale = np.where((largest > 0) & np.isfinite(largest), largest, 1.0)  # squares could overflow or vanish
+        return scale * np.sqrt(((apart / scale[:, None]) ** 2).sum(-1))
+
+
 # The check as a whole
 
 
@@ -635,6 +680,8 @@ def check_machine(content: dict[str, Any]) -> None:
     asked = walk_product(parts, replay)
     check_counts(content["counts"], parts)
     check_rounding(content, parts, replay, asked)
+    if "regions" in content:
+        check_regions(content["regions"], parts.symbols)
 
 
 # The report
@@ -669,18 +716,44 @@ def summary(content: dict[str, Any]) -> Iterator[str]:
     if columns:
         margin, layer, head, symbol, k = min(columns)
         yield f"weakest column: {layer}head {head}, symbol {symbol!r}, index {k}, margin {margin:.4g}"
+    yield rounding_line(content)
+    yield from region_sentences(content)
+
+
+def rounding_line(content: dict[str, Any]) -> str:
     if not content["rounding"]:
-        yield f"rounding: no format was tried; logits were evaluated in {content['evaluated']}"
-        return
+        return f"rounding: no format was tried; logits were evaluated in {content['evaluated']}"
     others = [name for name in content["rounding"] if name not in content["proved"]]
     rest = f"; not proved in {', '.join(others)}" if others else ""
     if not content["proved"]:
-        yield f"rounding: proved to change nothing in no format{rest}"
-        return
+        return f"rounding: proved to change nothing in no format{rest}"
     count = len({sentence for name in content["proved"] for sentence in content["rounding"][name]["assumes"]})
     given = f"arithmetic as in its {count} assumptions" if count else "any arithmetic, by its word"
     proved = f"rounding: proved to change nothing in {', '.join(content['proved'])}"
-    yield f"{proved}, given {given} and margins and bounds as in the file{rest}"
+    return f"{proved}, given {given} and margins and bounds as in the file{rest}"
+
+
+def region_sentences(content: Mapping[str, Any]) -> list[str]:
+    """What is proved over the regions, in a sentence; none where symbols are not regions of inputs."""
+    if "regions" not in content:
+        return []
+    radii, how = content["regions"]["radii"], NORMS[content["regions"]["norm"]]
+    least, most = rounded_down(min(radii)), rounded_down(max(radii))
+    within = f"differ from the prototypes by at most {least} {how}"
+    if max(radii) == 0:
+        within = "are the prototypes"
+    elif least != most:
+        within = f"differ from the prototypes by at most {least} to {most}, by symbol, {how}"
+    words = "every sequence" if content["grammar"] is None else "every sequence of the grammar"
+    if not content["proved"]:
+        return [f"inputs that {within}: proved in no format"]
+    proved = f"proved in {', '.join(content['proved'])}"
+    return [f"correct on {words} of any length whose inputs {within}; {proved}"]
+
+
+def rounded_down(radius: float) -> str:
+    """With three digits."""
+    return f"{float(Context(prec=3, rounding=ROUND_FLOOR).create_decimal_from_float(radius)):g}"
 
 
 NOT_ESTABLISHED = (
@@ -701,7 +774,8 @@ def row_of(path: object, content: dict[str, Any], report: Report) -> dict[str, A
     """The result for programs."""
     about = {key: content[key] for key in ("name", "weights", "counts", "proved", "sha256")} if report else {}
     row = {"file": str(path), "valid": bool(report), "findings": list(report.findings)}
-    return row | {"established": ["consistent"] if report else []} | about
+    claims = {"regions": region_sentences(content)[0]} if report and "regions" in content else {}
+    return row | {"established": ["consistent"] if report else []} | about | claims
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ from detent.extract.explore import Budget, ExploredLayer, Progress, explore
 from detent.extract.graph.nodes import Graph, describe
 from detent.extract.graph.trace import unwrapped
 from detent.extract.network import EvaluatedNetwork, Network
-from detent.extract.result import REFUSED, Extracted, LayerTables
+from detent.extract.result import REFUSED, Extracted, InputRegions, LayerTables
 from detent.nn import Backbone
 from detent.nn.wrapped import refuse_gated, refuse_wrapped
 
@@ -113,7 +113,10 @@ def _extract_foreign(
             f"{error} None of its {sum(map(len, network.heads))} heads could be proved redundant; remove those that "
             "your data does not need with detent.nn.prune, then extract."
         ) from None
-    return replace(extracted, dropped=dropped)
+    regions = None
+    if vectors is not None:  # the prototypes themselves; `regions.prove` makes them wider
+        regions = InputRegions(tuple(symbols), vectors.numpy(), np.zeros(len(symbols)), "linf", format)
+    return replace(extracted, dropped=dropped, regions=regions)
 
 
 def input_vectors(inputs: Mapping[str, Tensor], symbols: Sequence[str]) -> Tensor:
@@ -134,6 +137,11 @@ def input_vectors(inputs: Mapping[str, Tensor], symbols: Sequence[str]) -> Tenso
     widths = {len(row) for row in rows}
     if len(widths) != 1 or 0 in widths:
         raise InvalidInput(f"the inputs of all symbols have one width; got {sorted(widths)}.")
+    seen: dict[bytes, str] = {}
+    for symbol, row in zip(symbols, rows, strict=True):
+        other = seen.setdefault((row + 0.0).numpy().tobytes(), symbol)  # -0.0 is 0.0
+        if other != symbol:
+            raise InvalidInput(f"symbols {other!r} and {symbol!r} have the same input: it could be read as either.")
     return torch.stack(rows)
 
 

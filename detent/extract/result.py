@@ -9,8 +9,9 @@ needs this file and not the network.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -105,6 +106,41 @@ class LayerTables:
         )  # fmt: skip
 
 
+@dataclass(frozen=True, eq=False)
+class InputRegions:
+    """The inputs that stand for each symbol: a prototype and all inputs near it."""
+
+    symbols: tuple[str, ...]
+    centers: Floats
+    """A n: the prototypes."""
+    radii: Floats
+    """A."""
+    norm: str
+    """'linf': every coordinate is off by at most the radius; 'l2': the Euclidean distance is."""
+    format: str
+    """The format in which the regions were proved; of the extraction where every radius is zero."""
+
+    def sentence(self) -> str:
+        """What is proved of the machine over the regions."""
+        smallest, largest = float(self.radii.min()), float(self.radii.max())
+        radius = f"{_down(smallest)}" if smallest == largest else f"{_down(smallest)} to {_down(largest)}, by symbol,"
+        how = "in every coordinate" if self.norm == "linf" else "in Euclidean distance"
+        return (
+            f"the same on every sequence of any length whose inputs differ from the prototypes by at most {radius} "
+            f"{how}; proved in {self.format}"
+        )
+
+    def cover(self, other: InputRegions) -> bool:
+        """Whether these hold every input of the others."""
+        same = self.symbols == other.symbols and self.norm == other.norm and np.array_equal(self.centers, other.centers)
+        return same and bool((self.radii >= other.radii).all())
+
+
+def _down(radius: float) -> str:
+    """A radius with three digits, rounded down."""
+    return f"{float(Context(prec=3, rounding=ROUND_FLOOR).create_decimal_from_float(radius)):g}"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoundingErrors:
     """How far logits computed in a format may be from those that the margins of an extraction belong to.
@@ -122,45 +158,8 @@ class RoundingErrors:
     """F, likewise."""
     assumes: tuple[str, ...]
     """What is assumed of the machine, in sentences."""
-
-
-@dataclass(frozen=True, eq=False)
-class InputRegions:
-    """The inputs that stand for each symbol: a prototype and all inputs near it."""
-
-    symbols: tuple[str, ...]
-    centers: Floats
-    """A n: the prototypes."""
-    radii: Floats
-    """A."""
-    norm: str
-    """'linf': every coordinate is off by at most the radius; 'l2': the Euclidean distance is."""
-    format: str
-    """The format in which the regions were proved."""
-
-    def sentence(self) -> str:
-        """What is proved of the machine over the regions."""
-        smallest, largest = float(self.radii.min()), float(self.radii.max())
-        radius = f"{_down(smallest)}" if smallest == largest else f"{_down(smallest)} to {_down(largest)}, by symbol,"
-        how = "in every coordinate" if self.norm == "linf" else "in Euclidean distance"
-        return (
-            f"the same on every sequence of any length whose inputs differ from the prototypes by at most {radius} "
-            f"{how}; proved in {self.format}"
-        )
-
-    def assumes(self) -> Iterator[str]:
-        """The regions as sentences of a certificate."""
-        how = "in every coordinate" if self.norm == "linf" else "in Euclidean distance"
-        for symbol, radius in zip(self.symbols, self.radii.tolist(), strict=True):
-            yield f"inputs of symbol {symbol!r} differ from its prototype by at most {_down(radius)} {how}"
-
-
-def _down(radius: float) -> str:
-    """A radius with three digits, rounded down."""
-    if radius <= 0:
-        return "0"
-    digits = 2 - int(np.floor(np.log10(radius)))
-    return f"{np.floor(radius * 10.0**digits) / 10.0**digits:.10g}"
+    regions: InputRegions | None = None
+    """Where symbols are regions of inputs, those that the errors hold for."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -200,7 +199,7 @@ class Extracted:
     """What the machine was read out of, for models written elsewhere: rounding bounds, regions and `watch` need it."""
 
     regions: InputRegions | None = None
-    """Where symbols are regions of inputs, over which the tables are proved."""
+    """Where symbols are input vectors, these and the inputs around them over which the tables are proved."""
     dropped: tuple[str, ...] = ()
     """Sentences: heads that were left out because they are proved to influence no output."""
 
@@ -356,7 +355,9 @@ class Extracted:
         from detent.extract.interpret import sentences
 
         lines = [*sentences(self, registers or {}), *self.dropped]
-        return "\n".join(lines + ([self.regions.sentence()] if self.regions is not None else []))
+        if self.regions is not None and self.regions.radii.any():
+            lines.append(self.regions.sentence())
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         sizes = " | ".join(" ".join(map(str, heads)) for heads in self.heads)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from detent.certify.certificate import region_sentences
 from detent.certify.certify import Verdict
+from detent.certify.check import region_sentences
 
 
 class SmallestMargin(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from detent.automata import symmetric, tomita
 from detent.certify import Certificate, QuestionMachine, Verdict, certify
 from detent.extract import Extracted, RoundingErrors
+from detent.extract.result import InputRegions
 from tests.extract.building import side_by_side
 from tests.extract.groups import S3, images_of, is_odd
 from tests.extract.stories import stories
@@ -21,6 +23,7 @@ def constant_errors(error: float, extracted: Extracted) -> RoundingErrors:
     return RoundingErrors(
         format="any", columns=tuple(np.full(layer.tables.shape, error) for layer in extracted.layers),
         labels=np.full(extracted.label_ids.shape, error), answers=answers, assumes=("arithmetic is what it is",),
+        regions=extracted.regions,
     )  # fmt: skip
 
 
@@ -53,7 +56,15 @@ def story(people: int = 2) -> tuple[Extracted, Verdict]:
     return found, certify(found, story_task.machine, question=question)
 
 
-MAKERS = {"S3": s3, "Tomita4": tomita4, "TSO2": story}
+def regions() -> tuple[Extracted, Verdict]:
+    """Tomita's fourth language again, where symbols are boxes of inputs."""
+    found, _ = tomita4()
+    boxes = InputRegions(found.symbols, np.array([[0.5, -1.0], [0.25, 3.0]]), np.array([1.5, 2.25]), "linf", "float32")
+    found = replace(found, regions=boxes)
+    return found, certify(found, tomita(4), labels="outputs")
+
+
+MAKERS = {"S3": s3, "Tomita4": tomita4, "TSO2": story, "regions": regions}
 
 
 @lru_cache(maxsize=8)

@@ -7,6 +7,7 @@ entries of the certificate have to contradict each other.
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import shutil
 import subprocess
@@ -19,7 +20,16 @@ import numpy as np
 import pytest
 
 from detent.certify.certificate import Certificate, sealed
-from detent.certify.check import Refused, Unreadable, check
+from detent.certify.check import (
+    Refused,
+    Unreadable,
+    check,
+    check_regions,
+    distances,
+    read_bytes,
+    region_sentences,
+    rounded_down,
+)
 from tests.certify.certificates import MAKERS, certificate
 
 Way = tuple[Any, ...]
@@ -85,7 +95,7 @@ def test_check_accepts_what_was_written(name: str) -> None:
     assert content["proved"] == ["float32", "float16"]
 
 
-@pytest.mark.parametrize("name", ["S3", "Tomita4"])
+@pytest.mark.parametrize("name", ["S3", "Tomita4", "regions"])
 def test_check_notices_every_changed_value(name: str) -> None:
     content = certificate(name)
     ways = list(leaves(content))
@@ -237,10 +247,86 @@ def recipe(name: str, **changes: Any) -> str:
         ("TSO2", {"grammar__start": 3}, "the initial configuration is"),
         ("TSO2", {"grammar__refused": [0] * 18}, "grammar.refused is a list of 18; wanted a list of"),
         ("TSO2", {"question__start": 1}, "matching[0] is [0, 0, 0]; the initial states are [0, 0, 1]."),
+        ("regions", {"regions": None}, "regions is None; wanted an object."),
+        ("regions", {"regions__norm": "l1"}, "regions.norm is 'l1'; wanted 'linf' or 'l2'."),
+        ("regions", {"regions__norm": ["linf"]}, "regions.norm is a list of 1; wanted 'linf' or 'l2'."),
+        ("regions", {"regions__centers": [[0.5, 1.0]]}, "regions.centers is a list of 1; wanted a list of 2."),
+        ("regions", {"regions__centers__1": [0.5]}, "regions.centers[1] is a list of 1; wanted a list of 2."),
+        ("regions", {"regions__centers": [[], []]}, "has 2 prototypes of 0 coordinates; wanted at most 1,024"),
+        ("regions", {"regions__centers__0__1": 1}, "centers[0][1] is 1; wanted a finite decimal number."),
+        ("regions", {"regions__centers__0__1": True}, "centers[0][1] is True; wanted a finite decimal number."),
+        ("regions", {"regions__radii__1": -0.5}, "radii[1] is -0.5; wanted a finite decimal number, not negative."),
+        ("regions", {"regions__radii__1": "0.5"}, "radii[1] is '0.5'; wanted a finite decimal number, not negative."),
+        ("regions", {"regions__radii": [0.1]}, "regions.radii is a list of 1; wanted a list of 2."),
+        ("regions", {"regions__radii__1": 2.5}, "the regions of '0' and '1' overlap: an input could be read as either"),
+        ("regions", {"regions__radii__1": 1e308}, "the regions of '0' and '1' overlap"),
+        ("regions", {"regions__norm": "l2", "regions__radii__1": 3.0}, "the regions of '0' and '1' overlap"),
     ],
 )  # fmt: skip
 def test_check_gives_the_reason(name: str, changes: dict[str, Any], reason: str) -> None:
     assert reason in recipe(name, **changes)
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
+def test_check_refuses_prototypes_that_are_not_finite(number: str) -> None:
+    """Whoever seals it: 1e400 is JSON, and infinite once it is read."""
+    content = certificate("regions")
+    data = json.dumps(content).replace("-1.0]", f"{number}]").encode()
+    assert number.encode() in data
+    if "e" in number:
+        (reason,) = refused({**(found := read_bytes(data)), "sha256": sha256_of(found)})
+        assert "regions.centers[0][1] is" in reason
+        assert "wanted a finite decimal number" in reason
+    else:
+        with pytest.raises(Unreadable, match=f"{number} is not a JSON number"):
+            read_bytes(data)
+
+
+def sha256_of(content: dict[str, Any]) -> str:
+    """The seal that the checker wants, of anything."""
+    bare = {key: value for key, value in content.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(bare, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def test_check_limits_the_size_of_regions() -> None:
+    """Before anything of that size is computed."""
+    content = certificate("regions")
+    wide = [[0.0] * (1 << 19 | 1)] * 2
+    with pytest.raises(Refused, match="2 prototypes of 524,289 coordinates; wanted at most 1,024 prototypes and"):
+        check_regions(content["regions"] | {"centers": wide}, content["symbols"])
+    many = [f"s{i}" for i in range(1025)]
+    with pytest.raises(Refused, match="1,025 prototypes of 1 coordinates"):
+        check_regions({"norm": "l2", "centers": [[0.0]] * 1025, "radii": [0.0] * 1025}, many)
+
+
+def test_distances_neither_overflow_nor_vanish() -> None:
+    points = np.array([[3e200, 4e200], [3e-200, 4e-200], [0.0, 0.0], [3.0, -4.0]])
+    assert np.allclose(distances(points, np.zeros(2), "l2"), [5e200, 5e-200, 0.0, 5.0], rtol=1e-15, atol=0)
+    assert distances(points, np.zeros(2), "linf").tolist() == [4e200, 4e-200, 0.0, 4.0]
+
+
+def test_regions_are_stated_in_words() -> None:
+    content = certificate("regions")
+    wanted = "correct on every sequence of any length whose inputs"
+    assert region_sentences(content) == [
+        f"{wanted} differ from the prototypes by at most 1.5 to 2.25, by symbol, in every coordinate; "
+        "proved in float32, float16"
+    ]
+    boxes = content["regions"]
+    for radii, norm, proved, sentence in (
+        ([0.3199, 0.3199], "linf", ["float32"], "by at most 0.319 in every coordinate; proved in float32"),
+        ([0.0, 0.0], "linf", ["float32"], "whose inputs are the prototypes; proved in float32"),
+        ([2.0, 2.0], "l2", [], "inputs that differ from the prototypes by at most 2 in Euclidean distance: proved in"),
+    ):
+        (found,) = region_sentences({**content, "proved": proved, "regions": {**boxes, "radii": radii, "norm": norm}})
+        assert sentence in found
+    assert region_sentences(certificate("Tomita4")) == []  # without regions, as before
+
+
+@pytest.mark.parametrize("radius", [0.3, np.nextafter(0.3, 0), 0.31999, 1e-9, 12345.6, 1.0, 5e-324])
+def test_radii_are_rounded_down(radius: float) -> None:
+    shown = float(rounded_down(radius))
+    assert 0.99 * radius <= shown <= radius or radius == 5e-324
 
 
 def test_check_refuses_what_no_word_reaches() -> None:

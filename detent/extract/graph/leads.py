@@ -249,10 +249,7 @@ def graph_rounding_errors(
     labels = _errors(extracted.label_margins, sharpened(bounded_labels, len(extracted.label_ids)), unit)
     return RoundingErrors(
         format=format, columns=tuple(columns), labels=labels, answers=None,
-        assumes=(
-            *assumptions.sentences(format), *network.assumes(assumptions, format),
-            *(() if extracted.regions is None else extracted.regions.assumes()),
-        ),
+        assumes=(*assumptions.sentences(format), *network.assumes(assumptions, format)), regions=extracted.regions,
     )  # fmt: skip
 
 

@@ -107,7 +107,7 @@ def _watched(machine: Extracted, network: TracedNetwork, x: Tensor, state: Any) 
     apart = x.double().numpy()[:, None] - region.centers
     far = np.abs(apart).max(-1) if region.norm == "linf" else np.sqrt((apart**2).sum(-1))
     nearest = far.argmin(1)
-    inside = far <= region.radii * (1.0 if machine.regions is not None else 0.0)
+    inside = far <= region.radii
     symbols = np.where(inside.any(1), inside.argmax(1), -1)
     return Watched(
         labels=logits.argmax(-1).numpy(), symbols=symbols, nearest=nearest,

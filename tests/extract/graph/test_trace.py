@@ -184,6 +184,7 @@ def test_extract_bad_input_gets_a_sentence(model: Any, options: dict[str, Any], 
     ({"a": torch.zeros(2), "b": torch.zeros(3)}, r"one width; got \[2, 3\]"),
     ({"a": torch.zeros(2, dtype=torch.long)}, r"a vector of floating-point numbers; got torch.int64"),
     ({"a": torch.zeros(5)}, r"could not be traced"),
+    ({"a": torch.zeros(2), "b": -torch.zeros(2)}, r"symbols 'a' and 'b' have the same input: it could be read as"),
 ])  # fmt: skip
 def test_extract_bad_vectors_get_a_sentence(vectors: dict[str, torch.Tensor], sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from torch import nn
 import detent
 from detent.certify import Certificate
 from detent.certify.check import check
+from detent.cli._app import run
 from detent.errors import InvalidInput, UnknownName
 from detent.extract import Extracted, rounding_errors
 from detent.extract.regions import Cells, attack, broken_radii, largest_radii, prototypes, prove
+from detent.extract.result import InputRegions
 from detent.report.sentences import sentences
 from tests.extract.graph.architectures import CausalConv, Vectors, build
 
@@ -136,7 +139,9 @@ def test_cells_refuse_an_encoder(encoded: tuple[nn.Module, Extracted]) -> None:
         Cells.of(encoded[1])
 
 
-def test_prove_and_certificate(encoded: tuple[nn.Module, Extracted], tmp_path: Any) -> None:
+def test_prove_and_certificate(
+    encoded: tuple[nn.Module, Extracted], tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     model, machine = encoded
     radii = {symbol: 0.9 * radius for symbol, radius in largest_radii(machine).items()}
     proved, proof = prove(machine, radii)
@@ -148,15 +153,47 @@ def test_prove_and_certificate(encoded: tuple[nn.Module, Extracted], tmp_path: A
     assert certificate.proved == ("float32",)
     certificate.write(tmp_path / "c.json")
     assert check(tmp_path / "c.json")
-    assert any("differ from its prototype" in line for line in certificate.content["rounding"]["float32"]["assumes"])
+    regions = certificate.content["regions"]
+    assert regions == {"norm": "linf", "centers": CENTERS.double().tolist(), "radii": list(radii.values())}
     sentence = "orrect on every sequence of any length whose inputs differ from the prototypes by at most 0."
     assert f"c{sentence}" in certificate.summary()
     assert any(line.startswith(f"C{sentence}") for line in sentences(certificate.content))
+    assert run(["check", str(tmp_path / "c.json")]) == 0
+    printed = capsys.readouterr().out
+    assert f"c{sentence}" in printed
+    assert "in every coordinate; proved in float32\n" in printed
+    assert proof.explain().partition("whose")[2] in printed
     wider, broken = prove(machine, {symbol: 1.2 * radius for symbol, radius in broken_radii(machine).items()})
     assert not broken
     assert "not proved for" in broken.explain()
     errors = rounding_errors(model, wider, "float32")
     assert Certificate.of(wider, verdict, rounding={"float32": errors}).proved == ()
+
+
+def test_certificate_of_prototypes_alone(encoded: tuple[nn.Module, Extracted]) -> None:
+    model, machine = encoded
+    verdict = detent.certify(machine, machine.minimized, labels="outputs")
+    errors = rounding_errors(model, machine, "float32")
+    certificate = Certificate.of(machine, verdict, rounding={"float32": errors})
+    assert check(certificate.content)
+    assert certificate.content["regions"]["radii"] == [0.0, 0.0, 0.0]
+    assert "whose inputs are the prototypes; proved in float32" in certificate.summary()
+
+
+def test_certificate_refuses_bounds_of_smaller_regions(encoded: tuple[nn.Module, Extracted]) -> None:
+    model, machine = encoded
+    verdict = detent.certify(machine, machine.minimized, labels="outputs")
+    proved, _ = prove(machine, 1e-3)
+    at_prototypes = rounding_errors(model, machine, "float32")
+    with pytest.raises(
+        InvalidInput, match=r"errors in float32 are about other inputs than the regions.*proved, format"
+    ):
+        Certificate.of(proved, verdict, rounding={"float32": at_prototypes})
+    larger = rounding_errors(model, proved, "float32")
+    assert check(Certificate.of(machine, verdict, rounding={"float32": larger}).content)
+    many = InputRegions(("a", "b", "c"), np.zeros((3, 1 << 20)), np.zeros(3), "linf", "float32")
+    with pytest.raises(InvalidInput, match=r"at most 1,024 prototypes and 1,048,576 coordinates.* 3 of 1,048,576"):
+        Certificate.of(replace(machine, regions=many), verdict)
 
 
 def test_regions_of_models_that_read_several_steps() -> None:

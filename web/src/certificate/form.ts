@@ -1,6 +1,7 @@
 /** The entries of a certificate, each of its type, length and range; what is not is refused with its place. */
 
 import { Float, Int, isWellFormed, quoted, type Json, type JsonObject } from "../json";
+import { type Regions, readRegions } from "./regions";
 
 /** The reason why a certificate is not valid. */
 export class Refused extends Error {}
@@ -57,6 +58,8 @@ export interface Certificate {
   readout: Tables;
   replies: Tables | null;
   matching: Tables;
+  /** Where symbols are regions of inputs. */
+  regions: Regions | null;
   /** Checked where they are recomputed. */
   raw: JsonObject;
 }
@@ -135,7 +138,7 @@ const repeated = (range: Range, times: number): Range[] => Array<Range>(times).f
 
 export function readForm(raw: JsonObject): Certificate {
   checkFormat(raw);
-  object(raw, "the certificate", ENTRIES);
+  object(raw, "the certificate", raw.has("regions") ? [...ENTRIES, "regions"] : ENTRIES);
   const get = (key: string): Json => raw.get(key)!;
   const made = object(get("made"), "made", ["detent", "python", "numpy"]);
   const version = (key: string): string => string(made.get(key)!, `made.${key}`);
@@ -177,7 +180,8 @@ export function readForm(raw: JsonObject): Certificate {
     list(get("replies"), "replies", matching.length).map((row, i) =>
       list(row, `replies[${i}]`).map((answer, j) => integer(answer, `replies[${i}][${j}]`, below(question.answers.length))),
     );
-  return { ...origin, symbols, target, grammar, question, reach, layers, configurations, readout, replies, matching, raw };
+  const regions = raw.has("regions") ? readRegions(get("regions"), symbols) : null;
+  return { ...origin, symbols, target, grammar, question, reach, layers, configurations, readout, replies, matching, regions, raw };
 }
 
 /** Format and version, before anything else is read. */
@@ -207,7 +211,7 @@ function digest(value: Json, where: string): string {
   return found;
 }
 
-function oneOf<T extends string>(value: Json, where: string, choices: readonly T[]): T {
+export function oneOf<T extends string>(value: Json, where: string, choices: readonly T[]): T {
   if (!(choices as readonly Json[]).includes(value)) {
     throw new Refused(`${where} is ${shown(value)}; wanted ${choices.map((one) => quoted(one)).join(" or ")}.`);
   }

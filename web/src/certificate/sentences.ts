@@ -5,6 +5,7 @@ import { count } from "../dom";
 import { Float, type Json, quoted } from "../json";
 import { Exploration } from "./check";
 import { type Certificate } from "./form";
+import { regionSentence } from "./regions";
 
 export interface Margin {
   value: number;
@@ -25,6 +26,7 @@ export function sentences(c: Certificate): string[] {
     `The output after ${words}, of any length, equals that of the target${c.question ? ", and so does every answer" : ""}. The target has ${count(c.target.states.length, "state")}; the labels are its ${c.target.says}.`,
     `The network has heads of ${heads} indices${c.reach > 1 ? `, and convolutions over ${c.reach} symbols` : ""}. Words reach ${tuples.toLocaleString("en")} of ${joint.toLocaleString("en")} joint indices${c.configurations.length > tuples ? `, in ${count(c.configurations.length, "configuration")}` : ""}.`,
     proved.length ? `Given margins and error bounds as in the file, rounding changes nothing in ${proved.join(", ")}${others.length ? `; not proved in ${others.join(", ")}` : ""}.` : others.length ? `In ${others.join(", ")} it is not proved that rounding changes nothing.` : `No number format was tried; logits were evaluated in ${c.evaluated}.`,
+    ...(c.regions ? [regionSentence(c.regions, c.grammar ? "every sequence of the grammar" : "every sequence", proved)] : []),
     `It is about the weights with the SHA-256 ${c.weights.slice(0, 16)}…, written by detent ${c.made.detent}.`,
   ];
 }

@@ -176,6 +176,8 @@ class GradientConfig:
     negatives: int = 512
     steps: int = 3000
     """The most steps of an attempt."""
+    grown_by: int = 0
+    """The step at which an attempt is given up unless its words have their full length by then; 0 for never."""
     rounds: int = 3
     """How often the wide network may be trained on and pruned anew when the pruned one errs on long words."""
     more_steps: int = 150

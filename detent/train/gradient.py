@@ -267,6 +267,8 @@ class WidePhase(Phase):
         self.wrong = [*self.wrong, *(wrong or ())][-REPLAYED:]
         self.learned = right == 1.0
         self.given_up = self.patience is not None and self.steps >= self.patience and right < 0.25
+        if self.patience is None and settings.grown_by and not self.total_steps:
+            self.given_up = self.steps >= settings.grown_by and self.length < settings.length
         return {
             "loss": self.loss, "first_error": self.mean_first_error, "accuracy": right, "length": self.length,
             "heads": len(block_of(self.model).heads),

@@ -294,3 +294,26 @@ def test_gradient_learns_machines_of_ones_own() -> None:
 def test_margin_shortfall_is_what_a_lead_lacks() -> None:
     logits = torch.tensor([[0.0, 0.25, -1.0], [5.0, 0.0, 0.0], [0.0, 2.0, 0.0]])
     assert margin_shortfall(logits, torch.tensor([1, 0, 0]), 1.0).tolist() == [0.75, 0.0, 3.0]
+
+
+def test_attempt_is_given_up_unless_its_words_have_grown() -> None:
+    _, phase = wide()
+    phase.settings = replace(phase.settings, grown_by=3)
+    for _ in range(3):
+        phase.check()
+        assert not phase.done
+        phase.step()
+    phase.length = phase.settings.length
+    phase.check()
+    assert not phase.done
+    phase.length -= 1
+    phase.check()
+    assert phase.done
+    assert not phase.learned
+
+
+def test_many_states_get_many_short_attempts() -> None:
+    long, short = configure("A5", recipe="gradient"), configure("S5", recipe="gradient")
+    assert (long.gradient.grown_by, short.gradient.grown_by) == (0, 300)
+    assert short.restarts > long.restarts
+    assert configure("M11", recipe="gradient").gradient == long.gradient

@@ -17,12 +17,13 @@ import torch
 from torch import Tensor, nn
 
 import detent
-from detent.automata import Moore, minimize
+from detent.automata import Mealy, Moore
 from detent.automata.draw import draw
 from detent.certify import Certificate
 from detent.certify.check import check
 from detent.extract import rounding_errors
 from detent.extract.result import REFUSED
+from detent.tasks.access_words import access_words
 
 SYMBOLS = ("(", ")", "[", "]", ".")
 DEPTH = 2
@@ -108,6 +109,17 @@ def train(target: Moore, steps: int, seed: int) -> LanguageModel:
     return model.eval()
 
 
+def diagram(machine: Mealy) -> Moore:
+    """For the drawing: states named by a shortest word that leads there, with the class that every step there has."""
+    outputs = np.zeros(machine.n_states, int)
+    outputs[machine.tables] = machine.readout
+    words = access_words(machine, machine.start)
+    names = ["".join(machine.symbols[symbol] for symbol in words[state]) or "empty" for state in range(len(words))]
+    names[list(outputs).index(machine.outputs.index(REFUSED))] = REFUSED
+    return Moore(symbols=machine.symbols, tables=machine.tables, states=tuple(names), outputs=machine.outputs,
+                 readout=outputs)  # fmt: skip
+
+
 def main(picture: str | None = None, steps: int = 600, seeds: int = 5) -> bool:
     target = language()
     for seed in range(seeds):
@@ -128,7 +140,7 @@ def main(picture: str | None = None, steps: int = 600, seeds: int = 5) -> bool:
         return False
     print("the certificate checks:", bool(check(certificate.content)))
     if picture is not None:
-        draw(minimize(machine.machine), picture)
+        draw(diagram(machine.minimized), picture)
         print(f"drawn: {picture}")
     return True
 

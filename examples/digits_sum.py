@@ -21,7 +21,7 @@ from torch import Tensor, nn
 import detent
 from detent.automata import Moore
 from detent.extract.graph.network import layer_output
-from detent.extract.regions import broken_radii, largest_radii, prototypes, prove
+from detent.extract.regions import attack, broken_radii, largest_radii, prototypes, prove, random_changes
 
 DIGITS = [str(digit) for digit in range(10)]
 
@@ -175,7 +175,7 @@ def extracted(model: Adder, x: Tensor, y: Tensor) -> tuple[Any, Any]:
     return machine, detent.certify(machine, sum_machine())
 
 
-def main(length: int = 10_000, steps: int = 2000, tested: int = 100) -> dict[str, Any]:
+def main(length: int = 10_000, steps: int = 2000, tested: int = 100, tries: int = 1_000_000) -> dict[str, Any]:
     x, y, test_x, test_y = images()
     model, machine, verdict = learned(x, y, steps)
     row: dict[str, Any] = {"certified": bool(verdict), "steps": steps, "length": length}
@@ -209,6 +209,10 @@ def main(length: int = 10_000, steps: int = 2000, tested: int = 100) -> dict[str
     row["broken_least"], row["broken_median"] = min(broken.values()), float(np.median(list(broken.values())))
     proved, proof = prove(machine, {digit: 0.999 * radius for digit, radius in radii.items()})
     print(f"{proof.explain()}; by intervals {row['interval_least']:.4f}, broken at {row['broken_least']:.4f}")
+    row["random_tries"], row["random_changes"] = tries, random_changes(machine, radii, tries=tries)
+    row["adversarial_changes"] = len(attack(machine, radii, restarts=8))
+    print(f"changed tables or labels in those regions: {row['random_changes']} in {tries:,} random images, "
+          f"{row['adversarial_changes']} in 8 rounds of adversarial ones")  # fmt: skip
     inside = proved.watch(test_x).certified
     row["images_in_regions_of_mean_images"] = float(inside.mean())
     print(f"test images inside the region of a mean image: {inside.mean():.2%}")

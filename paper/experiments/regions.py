@@ -24,9 +24,7 @@ import detent
 from detent.automata import factor
 from detent.extract import Extracted
 from detent.extract.graph.network import layer_output
-from detent.extract.graph.steps import Region
-from detent.extract.regions import broken_radii, largest_radii
-from detent.extract.regions.attack import _attack
+from detent.extract.regions import attack, broken_radii, largest_radii, random_changes
 from detent.records import Row
 from paper.experiments.runner import Campaign, Job, Options
 from paper.experiments.supervision import CLOUD_DEVIATION, Data, fit, shrink
@@ -129,32 +127,7 @@ def distill(name: str, steps: int, seed: int) -> tuple[CloudReader, Tensor, floa
     return model.eval(), points, time.process_time() - started
 
 
-def changed_tables(machine: Extracted, model: nn.Module, radii: dict[str, float], tries: int, seed: int = 0) -> int:
-    """How many of so many random inputs of the regions, in float32, give another table in use."""
-    layer, region, generator = machine.layers[0], machine.source.region, torch.Generator().manual_seed(seed)
-    changed, per_symbol = 0, tries // len(machine.symbols)
-    for number, symbol in enumerate(machine.symbols):
-        row = int(np.flatnonzero(layer.symbols == number)[0])
-        for begin in range(0, per_symbol, 20_000):
-            count = min(20_000, per_symbol - begin)
-            moves = 2 * torch.rand(count, region.centers.shape[1], generator=generator) - 1
-            if begin % 40_000:
-                moves = moves.sign()  # corners
-            x = torch.from_numpy(region.centers[number]).float() + 0.999999 * radii[symbol] * moves
-            with torch.no_grad():
-                tables = torch.cat([table[0] for table in _tables(model, x)], -1).numpy()
-            changed += int((tables != layer.tables[row])[:, layer.used[row]].any(1).sum())
-    return changed
-
-
-def _tables(model: nn.Module, x: Tensor) -> Sequence[Tensor]:
-    """The tables of every head for inputs (N n), each 1 N d."""
-    if isinstance(model, WideModel):
-        return model.layer.tables(model.norm(model.inputs(x))[None])
-    return model.memory.tables(model.encoder(x)[None])  # type: ignore[operator,union-attr]
-
-
-def robustness(machine: Extracted, model: nn.Module, tries: int) -> Row:
+def robustness(machine: Extracted, tries: int) -> Row:
     """The entries of a row: radii in every coordinate, the smallest over the symbols and the median."""
     row: Row = {}
     certified: dict[str, float] = {}
@@ -168,10 +141,8 @@ def robustness(machine: Extracted, model: nn.Module, tries: int) -> Row:
     row["attack_seconds"] = round(time.process_time() - started, 2)
     row["broken_least"], row["broken_median"] = _summary(broken)
     row["certified_below_broken"] = all(certified[symbol] <= broken[symbol] for symbol in certified)
-    region = machine.source.region
-    inside = Region(region.centers, np.array([certified[symbol] for symbol in machine.symbols]), "linf")
-    row["adversarial_changes"] = len(_attack(machine, inside, steps=30, restarts=8, seed=7))
-    row["random_tries"], row["random_changes"] = tries, changed_tables(machine, model, certified, tries)
+    row["adversarial_changes"] = len(attack(machine, certified, restarts=8, seed=7))
+    row["random_tries"], row["random_changes"] = tries, random_changes(machine, certified, tries=tries)
     return row
 
 
@@ -199,7 +170,7 @@ def cloud_row(name: str, recipe: str, seed: int, steps: int, tries: int, attempt
     row: Row = {"task": f"{name}, clouds", "recipe": recipe, "seed": seed, "attempts": attempt + 1,
                 "certified": bool(verdict), "train_seconds": round(seconds, 1),
                 "configurations": len(machine.configurations)}  # fmt: skip
-    return {**row, **robustness(machine, model, tries)} if verdict else row
+    return {**row, **robustness(machine, tries)} if verdict else row
 
 
 def example_row(task: str, script: str) -> Row:

@@ -35,7 +35,9 @@ from detent.extract.rounding.arithmetic import EXACT, Arithmetic
 WORDS, LENGTH = 64, 96
 """Random words by which the heads to keep are guessed."""
 ATTEMPTS, TRIAL_PARTS = 3, 4_000
-"""The head that is to blame for a proof that failed is kept in the next attempt."""
+"""After a proof that failed, more heads are kept in the next attempt."""
+NEARLY = 2.5
+"""Heads with at most so many possible indices on average hold the state, but for a few configurations."""
 SHARE = 0.002
 """Of the margin that the proof must leave, so that rounding has room."""
 
@@ -138,6 +140,16 @@ class DeterminedNetwork(ReducedNetwork):
                             zip(inputs, labels.best, margins, labels.runner_up, strict=True)}  # fmt: skip
         return parted
 
+    def more(self, blamed: int) -> tuple[int, ...]:
+        """Heads to keep after a proof that failed: those that are nearly determined, since keeping them adds few
+        configurations, or the one that is to blame."""
+        possible = self.possible(EXACT, self.explored.readout_inputs) if self.explored is not None else None
+        assert possible is not None
+        offsets = np.cumsum([0, *self.blocks[0].heads])
+        counts = np.add.reduceat(possible, offsets[:-1], axis=1, dtype=np.int64).mean(0)
+        nearly = [head for head in self.dropped[0] if 1 < counts[head] <= NEARLY]
+        return tuple(sorted((*self.kept[0], *(nearly or [blamed]))))
+
     def _at_one_tuple(self, inputs: Ints, possible: Bools) -> ArgmaxMargins:
         """Labels where every head that is left out is at the first of its possible indices."""
         rows, offsets = self._inputs(0, inputs), np.cumsum([0, *self.blocks[0].heads])
@@ -173,7 +185,7 @@ def drop_redundant(network: TracedNetwork) -> tuple[TracedNetwork, tuple[str, ..
             break
         if blamed < 0:
             return determined, (determined.sentence(),)
-        kept = tuple(sorted((*kept, blamed)))
+        kept = determined.more(blamed)
     return network, ()
 
 

@@ -8,6 +8,7 @@ is certified enclose the true radius.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,8 @@ from detent.extract.graph.network import TracedNetwork, layer_output
 from detent.extract.graph.steps import Region, Steps
 from detent.extract.regions.prove import _half_distances, readout_symbols, regions_of, traced
 from detent.extract.result import Extracted, head_offsets
+
+RANDOM_AT_ONCE = 16_384
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +49,10 @@ class _Choices:
     symbols: Ints
     best: Ints
     used: Bools
+
+    def rows(self, which: Ints) -> _Choices:
+        steps = self.steps.rows(which)
+        return _Choices(self.layer, steps, self.symbols[which], self.best[which], self.used[which])
 
 
 def _all_choices(machine: Extracted, network: TracedNetwork) -> list[_Choices]:
@@ -102,6 +109,55 @@ def broken_radii(
             elif np.isfinite(broken[symbol]):
                 radii[at] = 0.5 * (radii[at] + broken[symbol])
     return broken
+
+
+@torch.no_grad()
+def random_changes(
+    machine: Extracted, radius: float | Mapping[str, float], *, tries: int = 1_000_000, norm: str = "linf",
+    seed: int = 0,
+) -> int:  # fmt: skip
+    """How many of so many random inputs of the regions change a table in use, or a label, in float32.
+
+    Every layer and the labels are tried that often; every second input is a corner of its box or lies on its sphere.
+    Over certified regions the answer is 0.
+    """
+    region = regions_of(machine, radius, norm)
+    exact = traced(machine)
+    network = TracedNetwork(exact.model, exact.symbols, "float32", vectors=exact.vectors)
+    network.dropped = exact.dropped
+    generator, changed = torch.Generator().manual_seed(seed), 0
+    for choices in _all_choices(machine, exact):
+        order = np.arange(tries) % len(choices.best)
+        for begin in range(0, tries, RANDOM_AT_ONCE):
+            some = choices.rows(order[begin : begin + RANDOM_AT_ONCE])
+            changed += int(_changed(network, some, _random_inputs(region, some.steps.symbols, generator)).sum())
+    return changed
+
+
+def _random_inputs(region: Region, symbols: Ints, generator: torch.Generator) -> Tensor:
+    """R K n in float32: inputs of these symbols' regions."""
+    centers = torch.from_numpy(region.centers)[np.maximum(symbols, 0)]
+    # float32 may round an input out of the region by an ulp of its largest coordinate
+    radii = torch.from_numpy(region.radii)[np.maximum(symbols, 0)] - 2.0**-23 * (1.0 + centers.abs().amax(-1))
+    moves = 2.0 * torch.rand(centers.shape, generator=generator, dtype=torch.float64) - 1.0
+    if region.norm == "linf":
+        moves[::2] = moves[::2].sign()
+    else:
+        moves = torch.randn(centers.shape, generator=generator, dtype=torch.float64)
+        moves = moves / moves.norm(dim=-1, keepdim=True)
+        moves[1::2] *= torch.rand(moves[1::2, :, :1].shape, generator=generator, dtype=torch.float64)
+        radii = radii - 2.0**-23 * centers.shape[-1] ** 0.5 * centers.abs().amax(-1)
+    return (centers + radii.clamp(min=0.0)[..., None] * moves).float()
+
+
+def _changed(network: TracedNetwork, choices: _Choices, inputs: Tensor) -> Bools:
+    """R: whether a choice in use is another than the best, as the layer itself makes it."""
+    value = _values(network, choices, inputs)
+    if choices.layer == len(network.blocks):
+        return value.argmax(-1).numpy() != choices.best[:, 0]
+    tables = network.blocks[choices.layer].tables(value[None])
+    made = torch.cat([tables[head][0] for head in _kept(network, choices.layer)], -1).numpy()
+    return ((made != choices.best) & choices.used).any(1)
 
 
 def _descend(
@@ -165,6 +221,33 @@ def _projected(move: Tensor, radii: Tensor, norm: str) -> Tensor:
 
 def _leads(network: TracedNetwork, choices: _Choices, inputs: Tensor) -> Tensor:
     """R C: the lead of the best over every rival, differentiable."""
+    best = torch.from_numpy(choices.best.astype(np.int64))
+    return torch.cat([_lead(scores, best[:, columns]) for scores, columns in _scores(network, choices, inputs)], 1)
+
+
+def _scores(network: TracedNetwork, choices: _Choices, inputs: Tensor) -> Iterator[tuple[Tensor, slice]]:
+    """(R C d: the numbers among which the best is chosen, their columns) of every head, or of the label."""
+    value = _values(network, choices, inputs)
+    if choices.layer == len(network.blocks):
+        yield value[:, None, :], slice(0, 1)
+        return
+    block, begin = network.blocks[choices.layer], 0
+    rows = value if block.mix_proj is None else block.mix_proj(value)
+    flat = rows @ block.weight.T + block.bias
+    offsets = np.cumsum([0, *(d * d for d in block.heads)])
+    for head in _kept(network, choices.layer):
+        d = block.heads[head]
+        yield flat[:, offsets[head] : offsets[head + 1]].view(-1, d, d), slice(begin, begin + d)
+        begin += d
+
+
+def _kept(network: TracedNetwork, layer: int) -> list[int]:
+    """The heads that were not left out: those that the tables of the machine are about."""
+    return [head for head in range(len(network.blocks[layer].heads)) if head not in network.dropped[layer]]
+
+
+def _values(network: TracedNetwork, choices: _Choices, inputs: Tensor) -> Tensor:
+    """R m: what the layer reads, or the logits of the labels (R labels)."""
     K = inputs.shape[1]
     begun = (choices.steps.symbols >= 0).sum(1)
     parts, order = [], []
@@ -177,22 +260,9 @@ def _leads(network: TracedNetwork, choices: _Choices, inputs: Tensor) -> Tensor:
                 np.ascontiguousarray(choices.steps.indices[layer][which][:, K - length :], np.int64)
             )
             outputs[layer] = layer_output(network.blocks[layer], torch.cat([indices, indices[:, -1:]], 1)).detach()
-        value = network.traced.evaluate(torch.cat([x, x[:, -1:]], 1), outputs, choices.layer)[:, length - 1]
-        parts.append(_leads_of(network, choices.layer, value, torch.from_numpy(choices.best[which].astype(np.int64))))
+        parts.append(network.traced.evaluate(torch.cat([x, x[:, -1:]], 1), outputs, choices.layer)[:, length - 1])
         order.append(which)
     return torch.cat(parts)[np.argsort(np.concatenate(order))]
-
-
-def _leads_of(network: TracedNetwork, layer: int, value: Tensor, best: Tensor) -> Tensor:
-    if layer == len(network.blocks):
-        return _lead(value[:, None, :], best)
-    block = network.blocks[layer]
-    rows = value if block.mix_proj is None else block.mix_proj(value)
-    flat, parts, at = rows @ block.weight.T + block.bias, [], 0
-    for d, begin in zip(block.heads, head_offsets(block.heads), strict=True):
-        parts.append(_lead(flat[:, at : at + d * d].view(-1, d, d), best[:, begin : begin + d]))
-        at += d * d
-    return torch.cat(parts, 1)
 
 
 def _lead(logits: Tensor, best: Tensor) -> Tensor:
@@ -212,8 +282,8 @@ def _described(
     if choices.layer == len(network.blocks):
         what = f"the label {machine.label_names[choices.best[row, 0]]!r}"
     else:
-        heads = network.blocks[choices.layer].heads
-        head = int(np.searchsorted(head_offsets(heads), column, side="right")) - 1
-        index = column - head_offsets(heads)[head]
-        what = f"where head {head} of layer {choices.layer} sends index {index}"
+        kept = _kept(network, choices.layer)
+        offsets = head_offsets([network.blocks[choices.layer].heads[head] for head in kept])
+        place = int(np.searchsorted(offsets, column, side="right")) - 1
+        what = f"where head {kept[place]} of layer {choices.layer} sends index {column - offsets[place]}"
     return Counterexample(symbol, inputs[-1], float(far.max()), what)

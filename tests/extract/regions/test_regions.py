@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,8 @@ from detent.certify.check import check
 from detent.cli._app import run
 from detent.errors import InvalidInput, UnknownName
 from detent.extract import Extracted, rounding_errors
-from detent.extract.regions import Cells, attack, broken_radii, largest_radii, prototypes, prove
+from detent.extract.graph.intervals import IntervalBounds
+from detent.extract.regions import Cells, attack, broken_radii, largest_radii, prototypes, prove, random_changes
 from detent.extract.result import InputRegions
 from detent.report.sentences import sentences
 from tests.extract.graph.architectures import CausalConv, Vectors, build
@@ -107,6 +109,74 @@ def test_counterexamples_are_real(encoded: tuple[nn.Module, Extracted]) -> None:
         row = int(np.flatnonzero(layer.symbols == number)[0])
         table = tables_at(model, example.input.float()[None])[0]
         assert (table != layer.tables[row])[layer.used[row]].any(), example.explain()
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_random_inputs_of_certified_regions_change_nothing(encoded: tuple[nn.Module, Extracted], norm: str) -> None:
+    _, machine = encoded
+    certified, broken = largest_radii(machine, norm=norm), broken_radii(machine, norm=norm, rounds=1)
+    assert random_changes(machine, certified, tries=20_001, norm=norm) == 0
+    alone = {"a": 1.5 * broken["a"], "b": 0.0, "c": 0.0}  # regions may not overlap
+    assert random_changes(machine, alone, tries=20_001, norm=norm) > 0
+
+
+def test_random_inputs_of_models_that_read_several_steps() -> None:
+    _, machine = read(Residual, seed=1)
+    (radius,) = set(largest_radii(machine).values())
+    assert random_changes(machine, radius, tries=5000) == 0
+    assert random_changes(machine, 0.49, tries=5000) > 0
+
+
+def test_a_bound_made_too_small_by_hand_is_caught(
+    encoded: tuple[nn.Module, Extracted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Radii that are certified with it are refuted by random inputs, and by an attack."""
+    whole = IntervalBounds.affine
+
+    def smaller(self: IntervalBounds, *args: Any, **options: Any) -> Any:
+        value = whole(self, *args, **options)
+        return replace(value, rad=value.rad * 0.2, ball=value.ball * 0.2)
+
+    _, machine = encoded
+    monkeypatch.setattr(IntervalBounds, "affine", smaller)
+    wrong = largest_radii(machine, method="interval")
+    monkeypatch.undo()
+    assert random_changes(machine, wrong, tries=20_001) > 0
+    assert attack(machine, wrong)
+
+
+class Wide(nn.Module):
+    """Ten heads, of which two matter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 12))
+        self.memory, self.readout = detent.NFSM(12, (4, 4, 4, 3, 2, 4, 4, 4, 4, 4), remember=0.0), nn.Linear(12, 4)
+        with torch.no_grad():
+            width = self.memory.value_width
+            faint = torch.full((10 * width,), 1e-4)
+            faint[3 * width : 5 * width] = 5.0
+            self.memory.out_proj.weight *= faint
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.readout(self.memory(self.encoder(x))[0])
+
+
+def test_regions_of_a_machine_without_some_heads() -> None:
+    """Counterexamples and random inputs are about the heads that are kept, by their own numbers."""
+    model, machine = read(Wide, seed=2)
+    assert machine.heads == ((3, 2),)
+    assert "(0, 1, 2, 5, 6, 7, 8, 9)" in machine.dropped[0]
+    certified, broken = largest_radii(machine), broken_radii(machine)
+    assert all(0 < certified[symbol] < broken[symbol] < np.inf for symbol in SYMBOLS)
+    assert random_changes(machine, certified, tries=5000) == 0
+    found = attack(machine, {"a": 1.1 * broken["a"], "b": 0.0, "c": 0.0})["a"]
+    head, index = (int(number) for number in re.findall(r"head (\d+) of layer 0 sends index (\d+)", found.what)[0])
+    assert head in (3, 4)
+    with torch.no_grad():
+        moved, before = (model.memory.tables(model.encoder(x)[None, None])[head][0, 0, index]
+                         for x in (found.input.float(), CENTERS[0]))  # fmt: skip
+    assert moved != before
 
 
 def test_cells_are_exact(direct: tuple[nn.Module, Extracted]) -> None:

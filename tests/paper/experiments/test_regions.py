@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 import detent
-from detent.extract.regions import broken_radii, largest_radii
-from paper.experiments.regions import REGIONS, centers, changed_tables, cloud_row, distill
+from detent.extract.regions import largest_radii, random_changes
+from paper.experiments.regions import REGIONS, centers, cloud_row, distill
 from tests.docs.conftest import ROOT
 
 
@@ -21,13 +22,11 @@ def test_cloud_row_has_radii_in_order_and_no_changes() -> None:
     assert (row["random_changes"], row["adversarial_changes"]) == (0, 0)
 
 
-def test_changed_tables_finds_changes_outside_the_certified_regions() -> None:
+def test_random_changes_of_a_distilled_network() -> None:
     model, points, _ = distill("S3", 200, 42)
     target = detent.task("S3").machine
     machine = detent.extract(model, inputs=dict(zip(target.symbols, points, strict=True)), labels=target.states)
-    assert changed_tables(machine, model, largest_radii(machine), 2000) == 0
-    far = {symbol: 2.0 * radius for symbol, radius in broken_radii(machine).items()}
-    assert changed_tables(machine, model, far, 2000) > 0
+    assert random_changes(machine, largest_radii(machine), tries=2000) == 0
 
 
 def test_centers_lie_apart() -> None:
@@ -41,10 +40,15 @@ def test_jobs_are_listed() -> None:
     assert {"task": "digits"} in keys
 
 
-def test_the_table_of_the_docs_is_made_from_the_rows() -> None:
-    page = (ROOT / "docs" / "regions.md").read_text(encoding="utf-8")
+def rows_and_page(name: str) -> tuple[list[dict[str, Any]], str]:
     lines = (ROOT / "results" / "regions.jsonl").read_text(encoding="utf-8").splitlines()
-    rows = [row for row in map(json.loads, lines) if row["task"].endswith(", clouds")]
+    return [json.loads(line) for line in lines], (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def test_the_table_of_the_docs_is_made_from_the_rows() -> None:
+    rows, page = rows_and_page("regions.md")
+    digits = next(row for row in rows if row["task"] == "digits")
+    rows = [row for row in rows if row["task"].endswith(", clouds")]
     assert len(rows) >= 6
     for row in rows:
         cells = [row["task"], f"{row['recipe']}, {row['seed']}"]
@@ -53,3 +57,48 @@ def test_the_table_of_the_docs_is_made_from_the_rows() -> None:
         cells.append(f"{row['random_changes']} and {row['adversarial_changes']}")
         assert f"| {' | '.join(cells)} |" in page
     assert sum(line.startswith(("| S3, clouds", "| A5, clouds")) for line in page.splitlines()) == len(rows)
+    cells = [
+        f"{digits[f'{name}_least']:.3f}, {digits[f'{name}_median']:.3f}" for name in ("interval", "linear", "broken")
+    ]
+    cells[:2] = [
+        f"{cell} ({digits[f'{name}_seconds']})" for cell, name in zip(cells, ("interval", "linear"), strict=False)
+    ]
+    changes = f"{digits['random_changes']} and {digits['adversarial_changes']}"
+    assert digits["random_tries"] == 1_000_000
+    assert f"| [digits](digits.md) | gradient, compressed | {' | '.join(cells)} | {changes} |" in page
+
+
+def test_the_figures_of_the_page_on_digits_are_those_of_the_row() -> None:
+    rows, page = rows_and_page("digits.md")
+    row = next(row for row in rows if row["task"] == "digits")
+    percent = {name: f"{row[name]:.1%}" for name in row if name.startswith(("accuracy", "image"))}
+    for text in (
+        f"hold the sum in {row['configurations_learned']} configurations",
+        f"| test images read right | {percent['image_accuracy']} of 597 |",
+        f"exactly the table of their digit | {percent['images_with_the_table_of_their_digit']} |",
+        f"intervals | {row['interval_least']:.3f}, {row['interval_median']:.3f} |",
+        f"by linear relaxation | {row['linear_least']:.3f}, {row['linear_median']:.3f} |",
+        f"broken by an attack | {row['broken_least']:.3f}, {row['broken_median']:.3f} |",
+        f"{row['random_changes']} in {row['random_tries']:,} random images, {row['adversarial_changes']} in 8 rounds",
+        f"{row['images_certified_interval']:.0%} by intervals, {row['images_certified_linear']:.0%} by linear",
+        f"{row['image_radius_median_interval']:.3f} by intervals, {row['image_radius_median_linear']:.3f} by linear",
+        f"| 10 test images | {percent['accuracy_nfsm_10']} | {percent['accuracy_gru_10']} | |",
+        f"| {row['length']:,} test images | {percent['accuracy_nfsm']} | {percent['accuracy_gru']} | "
+        f"{percent['accuracy_possible']} |",
+        f"table of their digit | {percent['accuracy_nfsm_clean']} | {percent['accuracy_gru_clean']} | |",
+    ):
+        assert text in page
+    assert row["images_in_regions_of_mean_images"] == 0.0
+
+
+def test_the_figures_of_the_page_on_the_sensor_are_those_of_the_row() -> None:
+    rows, page = rows_and_page("sensor.md")
+    row = next(row for row in rows if row["task"] == "sensor")
+    page = page.replace("\n", " ")
+    for text in (
+        f"{row['outside']} inputs lay outside", f"reaches {row['radius']:.3f} in every",
+        f"is broken at {row['broken']:.3f}", f"{row['covered']:,} steps were covered",
+        f"wrong at {row['wrong']:,} steps", f"{row['microseconds_per_step']:.1f} microseconds per step",
+    ):  # fmt: skip
+        assert text in page
+    assert row["covered_steps_that_follow_the_machine"] == 1.0

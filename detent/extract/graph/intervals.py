@@ -10,16 +10,14 @@ single operation adds: the rounding of the format. All numbers are raised by wha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from detent._types import Bools, Floats, Ints
 from detent.errors import InvalidInput
 from detent.extract.graph.functions import FUNCTIONS, lines
+from detent.extract.graph.interval import Interval, Parameters
 from detent.extract.graph.nodes import (
     Add,
     Begin,
@@ -36,91 +34,15 @@ from detent.extract.graph.nodes import (
     Shift,
     State,
 )  # fmt: skip
+from detent.extract.graph.norms import NormParts
 from detent.extract.graph.steps import Region, Steps
 from detent.extract.result import head_offsets
-from detent.extract.rounding.arithmetic import EXACT, OURS, Arithmetic
-from detent.extract.rounding.balls import above, below, length, product, spectral
+from detent.extract.rounding.arithmetic import OURS, Arithmetic
+from detent.extract.rounding.balls import above, length, product
 from detent.extract.rounding.layers import of_sum, overflow, stored
-from detent.number_formats import Format
 
-SQUARINGS = 8
 Place = tuple[Node, int]
 """A node, and how many steps ago."""
-
-
-@dataclass(frozen=True, eq=False)
-class Interval:
-    """For every row and entry, all numbers within `rad` of `mid`; the whole row within `ball` of it."""
-
-    mid: Floats
-    """R n."""
-    rad: Floats
-    """R n."""
-    ball: Floats
-    """R."""
-    error: Floats
-    """R n: what the last operation may add by rounding."""
-
-    @classmethod
-    def of(cls, mid: Floats, rad: Floats, error: Floats, ball: Floats | None = None) -> Interval:
-        """Radii are raised; the error is contained in `rad` already."""
-        known = np.isfinite(mid)
-        rad = np.where(known, above(rad, mid.shape[-1]), np.inf)
-        whole = length(rad)
-        ball = whole if ball is None else np.minimum(whole, above(ball, mid.shape[-1]))
-        return cls(np.where(known, mid, 0.0), np.minimum(rad, ball[:, None]), ball, error)
-
-    @classmethod
-    def points(cls, mid: Floats) -> Interval:
-        return cls(mid, np.zeros_like(mid), np.zeros(len(mid)), np.zeros_like(mid))
-
-    @property
-    def size(self) -> Floats:
-        """R n: no smaller than any number inside."""
-        return above(np.abs(self.mid) + self.rad)
-
-    @property
-    def lower(self) -> Floats:
-        return self.mid - above(self.rad + 2.0**-52 * np.abs(self.mid))
-
-    @property
-    def upper(self) -> Floats:
-        return self.mid + above(self.rad + 2.0**-52 * np.abs(self.mid))
-
-    def narrowed(self, lower: Floats, upper: Floats) -> Interval:
-        """The part between other bounds that hold as well."""
-        low, high = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
-        with np.errstate(invalid="ignore"):
-            mid = 0.5 * (low + high)
-            rad = above(np.maximum(np.maximum(high - mid, mid - low), 0.0) + 2.0**-50 * (np.abs(low) + np.abs(high)))
-        smaller = np.isfinite(rad) & (rad < self.rad)
-        mid, rad = np.where(smaller, mid, self.mid), np.where(smaller, rad, self.rad)
-        return Interval(mid, rad, length(rad), self.error)
-
-
-class Parameters:
-    """The parameters of a graph as a format stores them, with their norms."""
-
-    def __init__(self, format: Format) -> None:
-        self.format = format
-        self._arrays: dict[int, tuple[Tensor, Floats]] = {}
-        self._norms: dict[int, tuple[Floats, float]] = {}
-
-    def array(self, tensor: Tensor) -> Floats:
-        if id(tensor) not in self._arrays:
-            kept = tensor.detach()
-            if self.format.name != "real":
-                kept = kept.to(getattr(torch, self.format.name))
-            self._arrays[id(tensor)] = tensor, np.array(kept.to("cpu", torch.float64).numpy())
-        return self._arrays[id(tensor)][1]
-
-    def norms(self, tensor: Tensor) -> tuple[Floats, float]:
-        """(Euclidean norms of the rows, largest singular value)."""
-        if id(tensor) not in self._norms:
-            weight = self.array(tensor)
-            flat = weight if len(weight) <= weight.shape[1] else np.ascontiguousarray(weight.T)
-            self._norms[id(tensor)] = length(weight), float(spectral(flat, SQUARINGS))
-        return self._norms[id(tensor)]
 
 
 class IntervalBounds:
@@ -360,7 +282,7 @@ class IntervalBounds:
         )
 
     def normalize(self, node: Normalize, x: Interval) -> Interval:
-        parts = NormParts.of(self, node, x)
+        parts = NormParts.of(self.parameters, node, x)
         gain, bias = parts.gain, parts.bias
         mid = gain * parts.centered.mid * parts.inverse[:, None] + bias
         spread = above(parts.most * parts.wobble[:, None])
@@ -403,91 +325,6 @@ def function_range(name: str, lower: Floats, upper: Floats) -> tuple[Floats, Flo
     tops = np.stack([around.high_slope * low + around.high, around.high_slope * high + around.high])
     slack = 2.0**-48 * (np.abs(ends).max(0) + np.abs(tops).max(0) + np.abs(low) + np.abs(high))
     return np.where(safe, ends.min(0) - slack, -np.inf), np.where(safe, tops.max(0) + slack, np.inf)
-
-
-@dataclass(frozen=True, eq=False)
-class NormParts:
-    """A norm by groups (R groups rows): the centered input, the reciprocal of sigma, and how far both may move."""
-
-    x: Interval
-    centered: Interval
-    gain: Floats
-    bias: Floats
-    inverse: Floats
-    """1 / sigma at the midpoint."""
-    least: Floats
-    """No larger than any sigma."""
-    largest: Floats
-    """No smaller than any 1 / sigma."""
-    wobble: Floats
-    """No smaller than the change of 1 / sigma."""
-    ball: Floats
-    stretch: Floats
-    """No smaller than how much normalizing stretches a difference."""
-    center: bool
-
-    @property
-    def most(self) -> Floats:
-        return self.centered.size
-
-    @classmethod
-    def of(cls, bounds: IntervalBounds, node: Normalize, x: Interval, known: Floats | None = None) -> NormParts:
-        """From the input; `known` (R groups) is no larger than the norm of any centered input."""
-        m = node.size // node.groups
-        mid, rad = x.mid.reshape(-1, m), x.rad.reshape(-1, m)
-        ball = np.minimum(np.repeat(x.ball, node.groups), length(rad))
-        x = Interval(mid, rad, ball, np.zeros_like(mid))
-        if node.centered:
-            center = mid.mean(-1, keepdims=True)
-            slack = OURS.gamma(m + 3) * np.abs(mid).mean(-1, keepdims=True) * 4.0
-            c = Interval.of(
-                mid - center,
-                rad + rad.mean(-1, keepdims=True) + slack,
-                np.zeros_like(mid),
-                ball + length(np.broadcast_to(slack, mid.shape)),
-            )
-        else:
-            c = x
-        square = np.square(c.mid).mean(-1)
-        sigma = np.sqrt(square + node.epsilon)
-        slack = 2.0**-40 * (sigma + np.sqrt(np.square(np.abs(mid)).mean(-1)))
-        low = np.sqrt(np.square(np.maximum(np.abs(c.mid) - c.rad, 0.0)).mean(-1) + node.epsilon)
-        high = np.sqrt(np.square(c.size).mean(-1) + node.epsilon)
-        moved = above(ball / np.sqrt(m))
-        low = np.maximum(np.maximum(low, sigma - moved) - slack, below(np.sqrt(np.float64(node.epsilon))))
-        high = np.minimum(high, sigma + moved) + slack
-        inverse = 1.0 / sigma
-        if known is not None:
-            least = np.sqrt(np.square(np.maximum(known, 0.0)).reshape(-1) / m + node.epsilon) * (1.0 - 2.0**-40)
-            low = np.maximum(low, least)
-            inverse = 0.5 * (1.0 / low + 1.0 / np.maximum(low, high))
-        wobble = above(np.maximum(np.maximum(1.0 / low - inverse, inverse - 1.0 / high), 0.0) + 2.0**-45 * inverse)
-        gain = np.ones(m) if node.gain is None else bounds.parameters.array(node.gain)
-        bias = np.zeros(m) if node.bias is None else bounds.parameters.array(node.bias)
-        stretch = above(1.0 / np.sqrt(below(sigma - slack) * low))
-        return cls(x, c, gain, bias, inverse, low, above(1.0 / low), wobble, ball, stretch, node.centered)
-
-    def rounding(self, arithmetic: Arithmetic) -> Floats:
-        """Of computing and storing gain * (x - mean) / sigma + bias; see `rounding/README.md`."""
-        if arithmetic is EXACT:
-            return np.zeros_like(self.x.mid)
-        m, assumed, tiny = self.x.mid.shape[1], arithmetic.assumed, arithmetic.inner.tiny
-        size, least = self.x.size, self.least[:, None]
-        mean_size, mean_square = size.mean(-1, keepdims=True), np.square(size).mean(-1, keepdims=True)
-        mean = (arithmetic.mean(m) * mean_size + (m + 2) * tiny) if self.center else np.zeros_like(mean_size)
-        variance = (
-            assumed.variance * arithmetic.gamma(m + 3) * mean_square + (m + 4) * (1.0 + np.sqrt(m * mean_square)) * tiny
-        )
-        of_square = above((1.0 + arithmetic.gamma(1)) * variance / np.square(least) + arithmetic.gamma(2))
-        of_root = of_square / 2.0 / np.maximum(1.0 - of_square, 0.0) ** 1.5
-        of_root = np.where(of_square < 0.5, of_root * (1.0 + arithmetic.several(assumed.root)), np.inf)
-        inverse = above(of_root + arithmetic.several(assumed.root))
-        gain = np.abs(self.gain)
-        terms = (1.0 + inverse) * gain * (size + (mean_size if self.center else 0.0) + mean) / least + np.abs(self.bias)
-        error = inverse * gain * self.most / least + (1.0 + inverse) * gain * mean / least + arithmetic.gamma(6) * terms
-        under = 16.0 * m * tiny * (1.0 + gain) * (1.0 + size) * (1.0 + 1.0 / least)
-        error = above(error + under + overflow(m * mean_square + terms, arithmetic.inner))
-        return above(error + stored(terms + error, arithmetic))
 
 
 RULES: dict[type[Node], Callable[..., Interval]] = {

@@ -17,7 +17,8 @@ import numpy as np
 from detent._types import Bools, Floats, Ints
 from detent.errors import InvalidInput, unknown
 from detent.extract.graph.branch import PARTS, Parted, branch
-from detent.extract.graph.intervals import Interval, IntervalBounds, Parameters
+from detent.extract.graph.interval import Interval, Parameters
+from detent.extract.graph.intervals import IntervalBounds
 from detent.extract.graph.linear import LinearBounds, widest
 from detent.extract.graph.network import TracedNetwork
 from detent.extract.graph.nodes import Conv, Graph, Node

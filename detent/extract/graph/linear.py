@@ -17,7 +17,8 @@ import numpy as np
 
 from detent._types import Floats
 from detent.extract.graph.functions import lines
-from detent.extract.graph.intervals import NONLINEAR, Interval, IntervalBounds, NormParts, Place
+from detent.extract.graph.interval import Interval
+from detent.extract.graph.intervals import NONLINEAR, IntervalBounds, Place
 from detent.extract.graph.nodes import (
     Add,
     Begin,
@@ -34,6 +35,7 @@ from detent.extract.graph.nodes import (
     State,
     nodes_below,
 )  # fmt: skip
+from detent.extract.graph.norms import NormParts
 from detent.extract.rounding.arithmetic import OURS
 from detent.extract.rounding.balls import above, length, product
 
@@ -230,7 +232,7 @@ class LinearBounds:
     def _normalize(self, node: Normalize, lag: int, place: Place, forms: Floats) -> None:
         """c / sigma is c / sigma0, give or take |c| times the change of 1 / sigma."""
         R, e, n = forms.shape
-        parts = NormParts.of(self.intervals, node, self.intervals.at(*place), self._norms.get((node, lag)))
+        parts = NormParts.of(self.intervals.parameters, node, self.intervals.at(*place), self._norms.get((node, lag)))
         gain, bias = np.tile(parts.gain, node.groups), np.tile(parts.bias, node.groups)
         self._add(forms, np.broadcast_to(bias, (R, n)))
         spread = above(parts.most * parts.wobble[:, None]).reshape(R, n)

@@ -75,7 +75,8 @@ class Lowering:
     def __init__(
         self, constants: Mapping[str, Tensor], names: Sequence[str], modules: Sequence[NFSM], *, vector: bool
     ) -> None:
-        import detent.extract.graph.rules  # noqa: F401  registers the rules
+        import detent.extract.graph.layout_rules
+        import detent.extract.graph.rules  # noqa: F401  both register their rules
 
         self.constants, self.names, self.modules, self.vector = constants, names, modules, vector
         self.layers: list[LayerCall] = []
@@ -291,3 +292,15 @@ def _first(outputs: Any) -> Any:
     while isinstance(outputs, list | tuple):
         outputs = outputs[0]
     return outputs
+
+
+def dimensions(flow: Flow, dims: Any) -> tuple[int, ...]:
+    """Of an argument of an operation: one, several, or all of them; none negative."""
+    wanted = [dims] if isinstance(dims, int) else list(dims) if dims else list(range(len(flow.axes)))
+    return tuple(dim % len(flow.axes) for dim in wanted)
+
+
+def own_refusal(function: Any) -> Any:
+    """A rule that refuses by itself, whatever its arguments are."""
+    function.own_refusal = True
+    return function

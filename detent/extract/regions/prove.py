@@ -74,7 +74,12 @@ def regions_of(machine: Extracted, radius: float | Sequence[float] | Mapping[str
         if set(radius) != set(machine.symbols):
             raise InvalidInput(f"radii are given for {list(radius)}; the symbols are {list(machine.symbols)}.")
         radius = [radius[symbol] for symbol in machine.symbols]
-    radii = np.broadcast_to(np.asarray(radius, np.float64), (len(machine.symbols),)).copy()
+    try:
+        radii = np.broadcast_to(np.asarray(radius, np.float64), (len(machine.symbols),)).copy()
+    except (TypeError, ValueError):
+        raise InvalidInput(
+            f"a radius is one number, or a number for each of the {len(machine.symbols)} symbols; got {radius!r:.60}."
+        ) from None
     for symbol, value in zip(machine.symbols, radii.tolist(), strict=True):
         if not 0 <= value < np.inf:
             raise InvalidInput(f"the region of symbol {symbol!r} is empty or unbounded: its radius is {value}.")

@@ -9,7 +9,8 @@ from torch import nn
 
 import detent
 from detent.extract.graph.functions import FUNCTIONS, lines
-from detent.extract.graph.intervals import IntervalBounds, Parameters
+from detent.extract.graph.interval import Parameters
+from detent.extract.graph.intervals import IntervalBounds
 from detent.extract.graph.leads import METHODS, Choices, LeadBounds
 from detent.extract.graph.linear import LinearBounds
 from detent.extract.graph.network import TracedNetwork

@@ -35,7 +35,8 @@ GROW_AT = 0.9
 """Stories gain a sentence when more than this share of the labels of a batch is right."""
 SWAPS, CHECK_SENTENCES = 12, 40
 """The most swaps of a story in training, and the sentences of a story in a check."""
-MARGIN, MARGIN_STEPS, MARGIN_LR, MARGIN_STORIES = 1.0, 200, 3e-4, 64
+MARGIN, MARGIN_STEPS, MARGIN_PARTS, MARGIN_LR, MARGIN_STORIES = 1.0, 40, 10, 3e-4, 64
+"""Margins are widened in parts of so many steps, as long as fresh stories stay right."""
 ROUNDS, ROUND_SECONDS = 3, 12.0
 """Attempts at a certificate, and the CPU seconds of training between two."""
 SUPERVISION = ("states", "answers")
@@ -132,6 +133,17 @@ def shrink(model: Backbone, stories: Stories) -> Backbone:
     return prune(model, tokens, loss=loss, accept=accept, fine_tune=fine_tune, max_failures=2).eval()
 
 
+def widest(model: Backbone, stories: Stories) -> Backbone:
+    """The model with wider margins, as far as fresh stories stay right throughout."""
+    wider = deepcopy(model)
+    for _ in range(MARGIN_PARTS):
+        widen_margins(wider, stories)
+        if any(stories.check(wider, count, length)[0] < 1.0 for count, length in ((256, 40), (32, 320))):
+            break
+        model = deepcopy(wider)
+    return model.eval()
+
+
 def widen_margins(model: Backbone, stories: Stories) -> None:
     """Enlarge the margins of the columns and states that fresh stories use, so that they exceed rounding.
 
@@ -197,9 +209,7 @@ def certified(model: Backbone, task: Task, stories: Stories) -> Row:
         if attempt:
             for sentences in range(stories.fewest, stories.fewest + SWAPS):
                 fit(model, stories, seconds=ROUND_SECONDS / SWAPS, lr=LR / 10, sentences=sentences)
-        wider = deepcopy(model)
-        widen_margins(wider, stories)
-        tried = wider.eval() if stories.check(wider, 256)[0] == 1.0 else model.eval()
+        tried = widest(model, stories)
         try:
             extracted, verdict = extract_and_certify(tried, task, Budget(configurations=100_000, seconds=120.0))
         except BudgetExceeded as error:

@@ -12,7 +12,7 @@ from detent.nn import Backbone
 from detent.tasks import task as get_task
 from detent.train.gradient import margin_shortfall
 from paper.experiments import story_learning as module
-from paper.experiments.story_learning import MARGIN, Stories, certified, fit, widen_margins
+from paper.experiments.story_learning import MARGIN, Stories, certified, fit, widen_margins, widest
 
 
 def make_stories(supervision: str = "states") -> Stories:
@@ -79,3 +79,19 @@ def test_margins_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     before = lacking()
     widen_margins(model, stories)
     assert lacking() < 0.9 * before
+
+
+def test_widening_ends_where_stories_go_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    stories = make_stories()
+    model = make_model(stories)
+    shares = iter([1.0, 1.0, 1.0, 0.5])  # two checks after every part: the second part goes wrong
+    monkeypatch.setattr(stories, "check", lambda *_: (next(shares), 0.0))
+    with torch.no_grad():
+        monkeypatch.setattr(
+            module, "widen_margins", lambda model, _: model.readout.bias.fill_(model.readout.bias[0] + 1)
+        )
+        model.readout.bias.zero_()
+        kept = widest(model, stories)
+    assert kept.readout.bias[0] == 1
+    assert model.readout.bias[0] == 0
+    assert next(shares, None) is None

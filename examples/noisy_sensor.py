@@ -19,6 +19,9 @@ from torch import Tensor, nn
 
 import detent
 from detent.automata import Moore
+from detent.certify import Certificate
+from detent.certify.check import check, region_sentences
+from detent.extract import rounding_errors
 from detent.extract.regions import broken_radii, largest_radii, prove
 
 EVENTS = {"rest": (0.0, 0.0, 1.0), "tilt": (1.0, 0.0, 0.0), "shake": (0.0, -1.0, -0.5), "turn": (-1.0, 1.0, 0.0)}
@@ -101,6 +104,10 @@ def main(steps: int = 1_000_000, training: int = 400) -> dict[str, Any]:
         print(f"{event}: certified within {radii[event]:.3f} in every coordinate, broken at {broken[event]:.3f}")
     proved, proof = prove(machine, {event: 0.999 * radius for event, radius in radii.items()})
     print(proof.explain())
+    certificate = Certificate.of(
+        proved, verdict, name="sensor", rounding={"float32": rounding_errors(model, proved, "float32")}
+    )
+    print(f"the certificate checks: {bool(check(certificate.content))};", *region_sentences(certificate.content))
 
     x, modes = stream(steps)
     started = time.perf_counter()

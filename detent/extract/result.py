@@ -346,8 +346,10 @@ class Extracted:
 
     def watch(self, x: Any, state: Any = None) -> Any:
         """Run the network on real inputs (L n): a `Watched`, with labels, margins and inputs outside all regions."""
-        if self.source is None:
-            raise InvalidInput("watch is for machines whose symbols are input vectors: extract with inputs={...}.")
+        if not hasattr(self.source, "watch"):
+            raise InvalidInput(
+                "watch is for machines of traced models whose symbols are input vectors: extract with inputs={...}."
+            )
         return self.source.watch(self, x, state)
 
     def describe(self, registers: Mapping[str, Sequence[Any] | Ints] | None = None) -> str:

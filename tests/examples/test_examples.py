@@ -21,7 +21,8 @@ SHOWS = {
     "stream_a_log": r"event \d,?\d*: '\w+' after '\w+': alarm.*20,000 events read, [1-9][0-9]* of them in state alarm",
     "t_maze": r"after 100,000 steps: .* all correct",
     "certified_language_model": r"certified: .* every word of the grammar.*float64, float32.*certificate checks: True",
-    "noisy_sensor": r"certified: .*proved: .*at most 0\.\d+ .*20,000 steps.*no certified region.*machine: 100\.00%",
+    "noisy_sensor": r"certified: .*proved: .*checks: True; correct on every sequence .* at most 0\.\d+ .*20,000 steps.*"
+    r"no certified region.*machine: 100\.00%",
     "digits_sum": r"certified: .*compressed: certified: .*read right: 9[4-9].*proved: .*: 0 in 1,000,000 .*, 0 in 8 .*"
     r"NFSM (9[89]|100)",
 }

@@ -16,7 +16,7 @@ from detent.certify import Certificate
 from detent.certify.check import check
 from detent.cli._app import run
 from detent.errors import InvalidInput, UnknownName
-from detent.extract import Extracted, rounding_errors
+from detent.extract import Adapter, Extracted, rounding_errors
 from detent.extract.graph.intervals import IntervalBounds
 from detent.extract.regions import Cells, attack, broken_radii, largest_radii, prototypes, prove, random_changes
 from detent.extract.result import InputRegions
@@ -317,6 +317,21 @@ def test_watch_warns_outside_the_regions(encoded: tuple[nn.Module, Extracted]) -
 def test_watch_bad_input(encoded: tuple[nn.Module, Extracted], x: Any, sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence):
         encoded[1].watch(x)
+
+
+def test_watch_and_regions_are_not_for_adapters() -> None:
+    model = build(Vectors).double()
+    adapter = Adapter(
+        encode=model.encoder, layers=[(model.memory, nn.Identity(), lambda _, y: y)], read=model.readout, model=model
+    )
+    machine = detent.extract(adapter, inputs=dict(zip(SYMBOLS, CENTERS, strict=True)))
+    with pytest.raises(InvalidInput, match=r"watch is for machines of traced models"):
+        machine.watch(CENTERS)
+    with pytest.raises(InvalidInput, match=r"regions are for machines whose symbols are input vectors"):
+        largest_radii(machine)
+    certificate = Certificate.of(machine, detent.certify(machine, machine.minimized, labels="outputs"))
+    assert check(certificate.content)
+    assert "inputs that are the prototypes: proved in no format" in certificate.summary()
 
 
 @pytest.mark.parametrize(("radius", "options", "sentence"), [

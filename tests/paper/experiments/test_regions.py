@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import detent
+from detent.certify.check import rounded_down
 from detent.extract.regions import largest_radii, random_changes
 from paper.experiments.regions import REGIONS, centers, cloud_row, distill
 from tests.docs.conftest import ROOT
@@ -96,6 +97,7 @@ def test_the_figures_of_the_page_on_the_sensor_are_those_of_the_row() -> None:
     row = next(row for row in rows if row["task"] == "sensor")
     page = page.replace("\n", " ")
     for text in (
+        f"by at most {rounded_down(0.999 * row['radius'])} to ",
         f"{row['outside']} inputs lay outside", f"reaches {row['radius']:.3f} in every",
         f"is broken at {row['broken']:.3f}", f"{row['covered']:,} steps were covered",
         f"wrong at {row['wrong']:,} steps", f"{row['microseconds_per_step']:.1f} microseconds per step",

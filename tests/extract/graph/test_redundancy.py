@@ -90,6 +90,22 @@ def test_a_head_that_decides_labels_is_not_left_out(trained: Wide) -> None:
         assert DeterminedNetwork(network, (head,)).prove().blamed >= 0
 
 
+def test_after_a_failure_nearly_determined_heads_are_kept_or_the_one_to_blame(
+    trained: Wide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = TracedNetwork(trained, 2, "float64")
+    determined = DeterminedNetwork(network, guessed(network)[:1])
+    blamed = determined.prove().blamed
+    assert determined.explored is not None
+    possible = determined.possible(EXACT, determined.explored.readout_inputs)
+    assert possible is not None
+    counts = possible.reshape(-1, 16, 12).sum(-1).mean(0)
+    nearly = {head for head in determined.dropped[0] if 1 < counts[head] <= 2.5}
+    assert set(determined.more(blamed)) == {*determined.kept[0], *(nearly or {blamed})}
+    monkeypatch.setattr("detent.extract.graph.redundancy.NEARLY", 1.0)
+    assert set(determined.more(blamed)) == {*determined.kept[0], blamed}
+
+
 def test_what_cannot_be_proved_is_refused_with_the_way_out() -> None:
     torch.manual_seed(0)
     with pytest.raises(BudgetExceeded, match=r"None of its 16 heads could be proved redundant; .*detent\.nn\.prune"):

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from detent.certify.certify import Verdict as Verdict
     from detent.certify.certify import certify as certify
     from detent.certify.check import Report as Report
+    from detent.certify.counterexamples import counterexamples as counterexamples
     from detent.certify.target import QuestionMachine as QuestionMachine
 
 __all__ = lazy(__name__, call=True)

@@ -57,7 +57,7 @@ def prune(
         raise InvalidConfig(f"share lies in [0, 1) and max_failures is at least 1; got {share} and {max_failures}.")
     if not _layers(model):
         raise InvalidInput(f"there is no NFSM layer in this {type(model).__name__}, so there are no heads to prune.")
-    failures = 0
+    model, failures = deepcopy(model), 0
     while failures < max_failures:
         removable = [(name, h) for name, layer in _layers(model).items() for h in range(len(layer.heads))]
         if len(removable) <= len(_layers(model)):

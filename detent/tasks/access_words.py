@@ -6,7 +6,7 @@ A protocol falls into a closed state after one wrong message, so that letters dr
 later states. A word here begins with the access word of a random state, so that every transition is met in at least one
 of n A words, on average. Then it goes on: a uniform letter; with probability one half another, else a shortest path to
 another random state, if there is one. So states are met after different beginnings, too. After WALK letters, all are
-uniform. Words that a network got wrong can be added; they begin a quarter of all words.
+uniform. Words that a network got wrong can be added; they begin a given share of all words.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ class AccessWords:
     machine: Semiautomaton = field(repr=False)
     start: int = 0
     words: tuple[tuple[int, ...], ...] = ()
-    """Further beginnings, such as words that a network got wrong: they begin a quarter of the words."""
+    """Further beginnings, such as words that a network got wrong."""
+    share: float = 0.25
+    """The share of the words that begin with one of `words`, about."""
 
     def __post_init__(self) -> None:
         for word in self.words:
@@ -83,10 +85,11 @@ class AccessWords:
 
     @cached_property
     def prefixes(self) -> Ints:
-        """One row for each beginning, filled up with MISSING; those of `words` as often as to be a quarter."""
+        """One row for each beginning, filled up with MISSING, and as often as `share` asks for."""
         reached = list(access_words(self.machine, self.start).values())
-        again = max(1, round(len(reached) / 3 / max(len(self.words), 1)))
-        rows = [*reached, *(word for word in self.words for _ in range(again))]
+        odds = self.share / (1 - self.share) * len(reached) / max(len(self.words), 1)
+        again, other = max(1, round(odds)), max(1, round(1 / odds)) if self.words else 1
+        rows = [*reached * other, *(word for word in self.words for _ in range(again))]
         table = np.full((len(rows), max(map(len, rows))), MISSING, np.int32)
         for row, word in enumerate(rows):
             table[row, : len(word)] = word
@@ -137,5 +140,7 @@ class AccessWords:
         return all_words(symbols)
 
     def describe(self, symbols: Sequence[str]) -> str:
-        added = f"; a quarter begin with one of {len(self.words)} words that were wrong before" if self.words else ""
+        added = ""
+        if self.words:
+            added = f"; {self.share:.0%} begin with one of {len(self.words)} words that were wrong before"
         return f"shortest paths to random states, with uniform letters between them{added}"

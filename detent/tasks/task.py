@@ -111,12 +111,12 @@ class Task:
         """The task of a machine, its words such that every state is reached; see `access_words`."""
         return cls(name=name, machine=machine, sampler=AccessWords(machine, machine.start), about=about)
 
-    def with_words(self, words: Sequence[Sequence[str]]) -> Task:
-        """The task whose words often begin with one of these, such as a counterexample to an earlier attempt."""
+    def with_words(self, words: Sequence[Sequence[str]], share: float = 0.25) -> Task:
+        """The task of whose words this share begins with one of these, such as counterexamples to a network."""
         if not words or not isinstance(self.sampler, AccessWords | IidLetters) or self.question is not None:
             return self
         more = tuple(tuple(self.machine.encode(word).tolist()) for word in words)
-        return replace(self, sampler=AccessWords(self.machine, self.machine.start, more))
+        return replace(self, sampler=AccessWords(self.machine, self.machine.start, more, share))
 
     @property
     def label_kind(self) -> LabelKind:

@@ -165,6 +165,8 @@ class GradientConfig:
     """Of the first words; they grow by a symbol ..."""
     grow_at: float = 0.9
     """... whenever more than this share of the labels of a batch is right."""
+    long_length: int = 0
+    """To which they grow, half as many in a batch, after checks of which nine words in ten are right; 0: no further."""
     lr: float = 3e-3
     weight_decay: float = 0.0
     mask_rate: float = 3.0
@@ -192,6 +194,10 @@ class GradientConfig:
     prune_lr: float = 1e-3
     prune_failures: int = 2
     """Single heads that are tried in vain before pruning ends."""
+    repairs: int = 60
+    """Rounds of training a pruned network on the counterexamples that refuse its certificate."""
+    repair_steps: int = 20
+    """Steps of a round."""
     margin: float = 4.0
     """Margin of columns and read-outs that the last phase aims at; half of it ends the phase."""
     margin_steps: int = 300
@@ -238,13 +244,15 @@ class GradientConfig:
             return self
         transitions, length = sampler.machine.n_states * sampler.n_symbols, max(12, sampler.depth + 8)
         return replace(
-            self, length=length, first_length=max(self.first_length, sampler.depth + 4),
+            self, length=length, long_length=max(32, length), first_length=max(self.first_length, sampler.depth + 4),
             batch=max(self.batch, min(2 * self.batch, REACHING_TOKENS // length)), replay=0.25,
             check_words=max(self.check_words, min(2 * transitions, 2048)),
             check_length=max(self.check_length, sampler.depth + 16),
         )  # fmt: skip
 
 
+MANY = 32
+"""Labels above which heads that hold all of them are fewer, with less to spare: a step costs the square of a size."""
 REACHING_TOKENS = 1536
 """Symbols of a batch of words that reach every state, about."""
 WIDE = (12,) * 16
@@ -253,8 +261,10 @@ WIDE = (12,) * 16
 
 def wide_heads(labels: int, probed: int = PROBED) -> tuple[int, ...]:
     """Heads for so many labels, from trials: each can hold few labels with some to spare, or many share the state."""
-    if labels <= probed:
+    if labels <= min(probed, MANY):
         return (max(12, math.ceil(1.5 * labels)),) * 8
+    if labels <= probed:
+        return (math.ceil(1.125 * labels),) * 4
     return WIDE if labels <= 200 else (12,) * 32
 
 

@@ -13,9 +13,7 @@ import numpy as np
 import torch
 
 from detent.automata import factor
-from detent.certify import Verdict
 from detent.errors import BudgetExceeded, NotLearned, unknown
-from detent.extract import Extracted
 from detent.nn import Backbone
 from detent.records import Row
 from detent.tasks import Task
@@ -28,9 +26,6 @@ from detent.train.run import Run
 from detent.train.trainer import Trainer, one_thread
 from detent.train.verify import extract_and_certify, margins_exceed_rounding
 
-REPAIRS = 8
-"""Words that a pruned network may be trained on further before another attempt begins."""
-Result = tuple[Extracted, Verdict]
 Procedure = Callable[[TrainConfig, Task, Trainer], Backbone]
 
 
@@ -54,7 +49,8 @@ def fit(config: TrainConfig, task: Task, trainer: Trainer) -> Run:
                 result = extract_and_certify(model, task)
                 if config.recipe == "gradient" and not result[1]:
                     with one_thread():
-                        model, result = repair_until_right(attempt, task, model, result, wrong, trainer)
+                        model = repair(attempt, task, model, trainer)
+                        result = extract_and_certify(model, task)
         except (NotLearned, BudgetExceeded):
             if last:
                 raise
@@ -76,28 +72,6 @@ def fit(config: TrainConfig, task: Task, trainer: Trainer) -> Run:
             torch.manual_seed(attempt.seed)
             run.compressed = compress(attempt, task, run.extracted, trainer)
     return run
-
-
-def repair_until_right(
-    config: TrainConfig, task: Task, model: Backbone, result: Result, wrong: list[list[str]], trainer: Trainer
-) -> tuple[Backbone, Result]:  # fmt: skip
-    """Train a pruned network further on the words that refuse its certificate, one more each time, up to REPAIRS."""
-    best, words = (model, result), list(wrong)
-    for count in range(REPAIRS):
-        failure = result[1].failure
-        if failure is None:
-            break
-        words.append(list(failure.word))
-        if task.with_words(words) is task:  # its words cannot be chosen
-            break
-        model = repair(config, task, model, words)
-        try:
-            result = extract_and_certify(model, task)
-        except BudgetExceeded:
-            break
-        trainer.note({"phase": "repair", "step": count + 1, "word": words[-1], "certified": bool(result[1])})
-        best = (model, result)
-    return best
 
 
 def end_to_end(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:

@@ -8,8 +8,8 @@
    can; they are thrown away afterwards.
 2. `prune_model` removes heads while fresh words stay right, and indices that no word reaches.
 3. `widen_margins` trains the network on the machine that was extracted from it, until margins exceed rounding.
-4. `repair` trains the pruned network further where its certificate is refused, on words that begin with those on which
-   it was wrong; see fit.py.
+4. `repair` trains the pruned network further where its certificate is refused: half of the words begin with one of the
+   counterexamples, which are found anew after every few steps.
 5. `compress` minimizes that machine, factors it and distills it into a network of minimal heads.
 
 No transition is counted, and nothing but the verdict at the end looks at the target.
@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear
 
 from detent._types import MISSING
+from detent.certify import counterexamples
 from detent.errors import BudgetExceeded, InvalidInput, NotLearned
 from detent.extract import Budget, Extracted, extract
 from detent.nn import NFSM, Backbone
@@ -52,6 +53,8 @@ from detent.train.verify import extract_and_certify
 
 BUDGET = Budget(configurations=60_000, seconds=120.0)
 """Of an extraction: a network that has learned reaches far fewer configurations once it is pruned."""
+REPAIRABLE = Budget(configurations=20_000, seconds=30.0)
+"""Of a network that is worth repairing."""
 REPLAYED = 256
 """Wrong words that are kept to be trained on again."""
 LONG = 8
@@ -113,14 +116,34 @@ def resolved_settings(config: TrainConfig, task: Task, attempt: int) -> Gradient
     return settings.reaching(task.sampler)
 
 
-def repair(config: TrainConfig, task: Task, model: Backbone, wrong: Sequence[Sequence[str]]) -> Backbone:
-    """A copy of a pruned network, trained further on words of which many begin with those that it got wrong."""
-    smaller, given = deepcopy(model), task.with_words(wrong)
-    settings = resolved_settings(config, given, 0)
-    fine_tune(smaller, given, settings, np.random.default_rng([config.seed, len(wrong), 2]))
-    extracted = extract_pruned(smaller, task)
-    if extracted is not None:
-        widen_margins(smaller, extracted, settings)
+def repair(config: TrainConfig, task: Task, model: Backbone, trainer: Trainer) -> Backbone:
+    """A copy of a pruned network, trained on counterexamples to its certificate until there are none.
+
+    Half of the words begin with one of them, the latest twice as often as those of earlier rounds.
+    """
+    smaller, settings = deepcopy(model), resolved_settings(config, task, 0)
+    generator = np.random.default_rng([config.seed, 2])
+    phase = WidePhase(smaller, None, task, settings, generator, lr=settings.prune_lr)
+    words: list[tuple[str, ...]] = []
+    for round in range(settings.repairs):
+        extracted = extract_pruned(smaller, task, REPAIRABLE)
+        if extracted is None:
+            break
+        wrong = counterexamples(extracted, task.machine, labels=task.label_kind, most=REPLAYED)
+        if round:
+            trainer.note({"phase": "repair", "step": round, "counterexamples": len(wrong)})
+        if not wrong:
+            widen_margins(smaller, extracted, settings)
+            break
+        words = [*words, *wrong][-4 * REPLAYED :]
+        phase.task = task.with_words([*words, *wrong], share=0.5)
+        if phase.task is task:  # its words cannot be chosen
+            break
+        for group in phase.optimizer.param_groups:  # smaller steps as the rounds go on: what is right stays right
+            group["lr"] = settings.prune_lr * max(0.2, 0.5 ** (round / 10))
+        phase.length = phase.longest = max(settings.length, max(map(len, wrong)) + 2)
+        for _ in range(settings.repair_steps):
+            phase.step()
     return smaller
 
 
@@ -175,7 +198,7 @@ class Probes(nn.Module):
 class WidePhase(Phase):
     """Words and labels; done when all fresh words of a check are right, or at the last step."""
 
-    STATE = (*Phase.STATE, "mean_first_error", "length", "learned", "wrong")
+    STATE = (*Phase.STATE, "mean_first_error", "length", "longest", "learned", "wrong")
 
     def __init__(
         self, model: Backbone, probes: Probes | None, task: Task, settings: GradientConfig,
@@ -191,6 +214,7 @@ class WidePhase(Phase):
         self.most = settings.steps if steps is None else steps
         self.mean_first_error, self.learned, self.given_up = 0.0, False, False
         self.length = settings.length if patience is not None else min(settings.first_length, settings.length)
+        self.longest = settings.length
         self.total_steps, self.least = 0, 0
         self.wrong: list[list[list[int]]] = []
         """[symbols, labels] of words that were wrong, the latest last; some of them are trained on again."""
@@ -215,14 +239,15 @@ class WidePhase(Phase):
     def step(self) -> None:
         settings = self.settings
         self.prepare_step()
-        batch = self.task.sample(settings.batch, self.length, self.generator)
+        count = settings.batch if self.length <= settings.length else max(1, settings.batch // 2)
+        batch = self.task.sample(count, self.length, self.generator)
         words, labels = self.with_replay(tokens_of(batch), labels_of(batch))
         loss, mean_first_error, label_accuracy = backward(self, words, labels)
         nn.utils.clip_grad_norm_(self.module.parameters(), settings.clip)
         self.optimizer.step()
         self.steps, self.loss, self.mean_first_error = self.steps + 1, loss, mean_first_error
         if label_accuracy > settings.grow_at:
-            self.length = min(settings.length, self.length + 1)
+            self.length = min(self.longest, self.length + 1)
 
     def with_replay(self, words: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """The batch, its first words replaced by some that were wrong before."""
@@ -266,6 +291,8 @@ class WidePhase(Phase):
         right = accuracy(self.model, self.task, self.generator, settings.check_words, settings.check_length, wrong)
         self.wrong = [*self.wrong, *(wrong or ())][-REPLAYED:]
         self.learned = right == 1.0
+        if right >= 0.9:
+            self.longest = min(max(settings.length, settings.long_length), self.longest + 8)
         self.given_up = self.patience is not None and self.steps >= self.patience and right < 0.25
         if self.patience is None and settings.grown_by and not self.total_steps:
             self.given_up = self.steps >= settings.grown_by and self.length < settings.length
@@ -347,10 +374,10 @@ def prune_model(
     return smaller
 
 
-def extract_pruned(model: Backbone, task: Task) -> Extracted | None:
+def extract_pruned(model: Backbone, task: Task, budget: Budget = BUDGET) -> Extracted | None:
     """The machine of a pruned network; None where it reaches more configurations than a learned one would."""
     try:
-        return extract(model.eval(), symbols=task.machine.symbols, labels=task.labels, budget=BUDGET.restarted())
+        return extract(model.eval(), symbols=task.machine.symbols, labels=task.labels, budget=budget.restarted())
     except BudgetExceeded:
         return None
 

@@ -130,9 +130,8 @@ struct Merger {
     int64_t fold(int32_t one, int32_t other, bool commit) {
         pairs.assign(1, {one, other});
         int64_t score = 0;
-        while (!pairs.empty()) {
-            const auto [left, right] = pairs.back();
-            pairs.pop_back();
+        for (size_t next = 0; next < pairs.size(); ++next) {  // breadth-first: short words contradict most often
+            const auto [left, right] = pairs[next];
             ++work;
             if (!set.mealy) {
                 const int64_t gain = combine(left, right, 0);
@@ -306,7 +305,13 @@ void* detent_merger_new(const int32_t* parent, const int32_t* symbol, const int6
         merger->edges[i] = {symbol[i], int32_t(i), merger->head[parent[i]], int32_t(i)};
         merger->head[parent[i]] = int32_t(i);
     }
-    for (int64_t o = 0; o < observations; ++o) merger->add(node[o], output[o], count[o]);
+    for (int64_t o = 0; o < observations; ++o) {
+        Histogram& h = merger->histograms[node[o]];
+        if (h.output == NONE)
+            h.output = output[o], h.count = count[o];
+        else
+            merger->add(node[o], output[o], count[o]);
+    }
     merger->changes.clear();
     merger->promote(0);
     return merger;

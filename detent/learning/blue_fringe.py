@@ -116,8 +116,7 @@ class PythonMerger:
     def _fold(self, one: int, other: int, *, commit: bool) -> int | None:
         """Merge the subtree of `other` into the graph of `one`; the score, None for a contradiction."""
         pairs, score = [(one, other)], 0
-        while pairs:
-            left, right = pairs.pop()
+        for left, right in pairs:  # grows; breadth-first, since short words contradict most often
             self.work += 1
             gain = 0 if self.mealy else self._combine(left, right, 0)
             if gain is None:

@@ -129,15 +129,15 @@ def _parts(traces: Iterable[Trace], log: TraceTree) -> Iterator[tuple[Ints, ...]
     known, seen = log.symbols, log.outputs
     for trace in traces:
         try:
-            encoded = [known[name] for name in trace.inputs]
+            encoded = list(map(known.__getitem__, trace.inputs))
         except KeyError:
             encoded = [known.setdefault(name, len(known)) for name in trace.inputs]
-        symbols.extend(encoded)
+        symbols.fromlist(encoded)
         try:
-            encoded = [seen[output] for output in trace.outputs]  # type: ignore[index]
+            encoded = list(map(seen.__getitem__, trace.outputs))  # type: ignore[arg-type]
         except KeyError:
             encoded = [MISSING if name is None else seen.setdefault(name, len(seen)) for name in trace.outputs]
-        outputs.extend(encoded)
+        outputs.fromlist(encoded)
         missing = encoded.count(MISSING)
         first = MISSING if trace.initial is None else seen.setdefault(trace.initial, len(seen))
         initial.append(first)
@@ -308,7 +308,7 @@ def _smallest(
     best, used = merge_states(tree, kind=kind, order=first, max_states=max_states, **sizes), str(first)
     if order is not None or kind == "dfa" or len(tree) > SMALL_TREE:
         return best, used
-    for tried in ("shortlex", "noise", "evidence", "margin"):
+    for tried in ("shortlex", "noise", "margin"):
         most = max_states if best is None else best.n_states
         if tried == "noise":
             merged = merge_states(tree, kind=kind, noise=ASSUMED_NOISE, order="visits", max_states=most, **sizes)

@@ -411,9 +411,11 @@ def as_traces(traces: Iterable[Any]) -> Iterator[Trace]:
                 f"trace {number}: wanted (inputs, outputs) or a list of (input, output) pairs; got {trace!r:.60}."
             )
         if isinstance(trace, tuple):
-            inputs = [str(symbol) for symbol in trace[0]]
+            inputs = list(map(str, trace[0]))
             if isinstance(trace[1], list | tuple):
-                outputs = [None if output is None else str(output) for output in trace[1]]
+                outputs: list[str | None] = list(map(str, trace[1]))
+                if None in trace[1]:
+                    outputs = [None if output is None else str(output) for output in trace[1]]
                 if len(outputs) not in (len(inputs), len(inputs) + 1):
                     raise InvalidInput(f"trace {number}: {len(inputs)} inputs go with {len(outputs)} outputs.")
                 initial = outputs.pop(0) if len(outputs) > len(inputs) else None

@@ -81,8 +81,9 @@ class TreeArrays:
     @cached_property
     def contradictions(self) -> Ints:
         """Nodes with more than one output, those of the earliest lines first."""
-        nodes, times = np.unique(self.node, return_counts=True)
-        several = nodes[times > 1]
+        several = np.flatnonzero(np.bincount(self.node, minlength=1) > 1)
+        if not len(several):
+            return several
         rows = np.isin(self.node, several)
         later = np.zeros(len(self.parent), np.int64)
         np.maximum.at(later, self.node[rows], self.line[rows])

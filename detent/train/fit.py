@@ -48,7 +48,8 @@ def fit(config: TrainConfig, task: Task, trainer: Trainer) -> Run:
             if config.cell == "nfsm" and not trainer.paused:
                 result = extract_and_certify(model, task)
                 if config.recipe == "gradient" and not result[1]:
-                    with one_thread():
+                    with one_thread(), torch.random.fork_rng(devices=[]):
+                        torch.manual_seed(attempt.seed)  # the same whether or not the run was resumed before
                         model = repair(attempt, task, model, trainer)
                         result = extract_and_certify(model, task)
         except (NotLearned, BudgetExceeded):

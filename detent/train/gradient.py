@@ -84,7 +84,7 @@ def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
                 widen_margins(smaller, extracted, settings)
             return smaller
 
-        pruned = trainer.transform(stage, config, task, change)
+        pruned = trainer.transform(stage, replace(config, temperature=settings.temperature), task, change)
         if phase.learned:  # the history of pruning belongs to the checkpoint from here on
             trainer.checkpointer.maybe_save(phase, now=True)
         check = np.random.default_rng([config.seed, round, 1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from detent.errors import BrokenFile
@@ -65,6 +67,18 @@ def test_read_log_of_labels_initial_outputs_and_blanks(tmp_path):
 def test_read_log_refuses_hostile_files(tmp_path, name, content, sentence):
     with pytest.raises(BrokenFile, match=sentence):
         read(tmp_path, name, content)
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"),
+    [("l.txt", b"a/x\n"), ("l.csv", b"input,output\n"), ("l.jsonl", b'{"inputs": ["a"], "outputs": ["x"]}\n')],
+)
+def test_a_line_of_a_gigabyte_is_refused_without_reading_it(name, begin, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(begin)
+    os.truncate(path, 1 << 30)  # a sparse file: zeros without an end of line
+    with pytest.raises(BrokenFile, match="line 2: it is longer than 64 MiB; a line holds one trace"):
+        list(read_log(path))
 
 
 def test_read_log_bounds_lines(tmp_path, monkeypatch):

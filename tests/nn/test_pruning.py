@@ -153,6 +153,13 @@ def test_prune_keeps_what_the_test_does_not_let_go() -> None:
     assert not any(step.accepted for step in steps)
 
 
+def test_prune_returns_a_copy_where_nothing_can_go() -> None:
+    layer = NFSM(width=4, heads=(2, 2))
+    kept = prune(layer, torch.randn(2, 5, 4), loss=lambda _: 0.0, accept=lambda _: False)
+    assert kept is not layer
+    assert kept.heads == layer.heads
+
+
 def test_prune_fine_tunes_what_is_not_accepted_at_once() -> None:
     layer, x, tuned = make((3, 3)), draw(2, 10, 6), []
 

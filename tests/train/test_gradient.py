@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,14 +14,13 @@ import torch
 from detent.automata import Moore, cyclic, flip_flop, tomita
 from detent.certify.check import check
 from detent.errors import NotLearned
-from detent.nn import NFSM
+from detent.nn import NFSM, Backbone
 from detent.records import Row
 from detent.tasks import Task
 from detent.tasks import task as get_task
 from detent.train import fit, induce, train
 from detent.train.build import build_model
 from detent.train.config import PROBED_REACHING, GradientConfig, TrainConfig, wide_heads
-from detent.train.fit import repair_until_right
 from detent.train.gradient import (
     REPLAYED,
     Probes,
@@ -30,6 +30,7 @@ from detent.train.gradient import (
     label_logits,
     margin_shortfall,
     prepare,
+    repair,
     shortest_wrong_word,
     widen_margins,
 )
@@ -78,11 +79,11 @@ def test_gradient_counts_no_transition(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_gradient_does_not_look_at_the_target_before_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same words and labels with another machine behind them give the same network."""
-    config = configure("Z2", recipe="gradient", gradient=GradientConfig(compress=False))
+    # no repair: what the verdict says is used after it
+    config = configure("Z2", recipe="gradient", gradient=GradientConfig(compress=False, repairs=0))
     target = get_task("Z2")
     other = replace(target, machine=replace(target.machine, tables=target.machine.tables[::-1]))
     monkeypatch.setattr(type(other), "stream", lambda self, *args, **kwargs: _stream(target, *args, **kwargs))
-    monkeypatch.setattr(fit, "REPAIRS", 0)  # what the verdict says is used after it
     blind = train(other, recipe="gradient", restarts=0, gradient=config.gradient)
     assert not blind.certified
     monkeypatch.undo()
@@ -233,7 +234,8 @@ def test_words_that_reach_every_state_are_short_and_many() -> None:
     assert (settings.length, settings.batch, settings.replay) == (12, 128, 0.25)
     assert GradientConfig().resolved(6, None).reaching(get_task("S3").sampler).replay == 0.0
     assert wide_heads(40) == (12,) * 16
-    assert wide_heads(40, PROBED_REACHING) == (60,) * 8
+    assert wide_heads(20, PROBED_REACHING) == (30,) * 8
+    assert wide_heads(40, PROBED_REACHING) == (45,) * 4
 
 
 def test_a_refused_network_is_repaired_with_the_words_that_refuse_it() -> None:
@@ -244,11 +246,54 @@ def test_a_refused_network_is_repaired_with_the_words_that_refuse_it() -> None:
     refused = extract_and_certify(model, run.task)
     assert not refused[1]
     notes: list[Row] = []
-    repaired, result = repair_until_right(run.config, run.task, model, refused, [], Trainer(None, notes.append))
-    assert result[1]
-    assert accuracy(repaired, run.task, np.random.default_rng(0), 128, 512) == 1.0
-    assert notes[0]["word"] == list(refused[1].failure.word)  # type: ignore[union-attr]
-    assert [row["certified"] for row in notes][-1] is True
+    repaired = repair(run.config, run.task, model, Trainer(None, notes.append))
+    assert extract_and_certify(repaired, run.task)[1]
+    assert not extract_and_certify(model, run.task)[1]  # a copy was trained
+    assert [row["step"] for row in notes] == list(range(1, len(notes) + 1))
+    assert notes[-1]["counterexamples"] == 0
+
+
+def test_a_run_killed_while_it_repairs_resumes_to_the_same_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    procedure = fit.PROCEDURES["gradient"]
+
+    def spoiled(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
+        model = deepcopy(procedure(config, task, trainer))
+        with torch.no_grad():
+            model.readout.bias[0] += 30.0
+        return model
+
+    class Killed(Exception):
+        pass
+
+    def kill(row: Row) -> None:
+        if row["phase"] == "repair":
+            raise Killed
+
+    monkeypatch.setitem(fit.PROCEDURES, "gradient", spoiled)
+    config = configure("S3", recipe="gradient")
+    config = replace(config, gradient=replace(config.gradient, compress=False))
+    whole = train(config, out=tmp_path / "whole")
+    with pytest.raises(Killed):
+        train(config, kill, out=tmp_path / "killed")
+    resumed = train(config, out=tmp_path / "killed")
+    assert whole.certified
+    assert any(row["phase"] == "repair" for row in whole.history)
+    assert resumed.certificate().content == whole.certificate().content
+    assert without_time(resumed.history) == without_time(whole.history)
+
+
+def test_words_grow_longer_once_most_of_a_check_are_right() -> None:
+    run = learned()
+    settings = replace(GradientConfig().resolved(6, None), long_length=40, check_words=16)
+    phase = WidePhase(deepcopy(run.model), None, run.task, settings, np.random.default_rng(0))
+    assert phase.longest == settings.length == 16
+    for longest in (24, 32, 40, 40):
+        phase.check()
+        assert phase.longest == longest
+    phase.length = 40
+    assert phase.state()["longest"] == 40
 
 
 def test_probes_predict_from_one_head_each() -> None:

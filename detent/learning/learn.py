@@ -308,7 +308,7 @@ def _smallest(
     best, used = merge_states(tree, kind=kind, order=first, max_states=max_states, **sizes), str(first)
     if order is not None or kind == "dfa" or len(tree) > SMALL_TREE:
         return best, used
-    for tried in ("shortlex", "noise", "margin"):
+    for tried in ("shortlex", "noise", "evidence", "margin"):
         most = max_states if best is None else best.n_states
         if tried == "noise":
             merged = merge_states(tree, kind=kind, noise=ASSUMED_NOISE, order="visits", max_states=most, **sizes)

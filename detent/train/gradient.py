@@ -12,7 +12,8 @@
    counterexamples, which are found anew after every few steps.
 5. `compress` minimizes that machine, factors it and distills it into a network of minimal heads.
 
-No transition is counted, and nothing but the verdict at the end looks at the target.
+No transition is counted, and nothing but the verdict looks at the target. A refusal says on which words the network is
+wrong, and these train it further: rows have the number of rounds (`repairs`).
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
         if trainer.paused:
             return model
         if not (phase.learned or trainer.has_stage(stage)):
-            raise NotLearned(_not_learned(phase, settings))
+            raise NotLearned(_not_learned(phase, settings, trainer.checkpointer.attempt + 1))
 
         def change(round: int = round) -> Backbone:
             _note_stage(trainer, "learned", model, steps=trainer.checkpointer.total_steps)
@@ -489,12 +490,13 @@ def _note_stage(
     trainer.note(row)
 
 
-def _not_learned(phase: WidePhase, settings: GradientConfig) -> str:
+def _not_learned(phase: WidePhase, settings: GradientConfig, attempt: int) -> str:
     """How far training came, a wrong word, and what to try."""
     task, generator = phase.task, np.random.default_rng(0)
     share = accuracy(phase.model, task, generator, settings.check_words, settings.check_length)
+    which = f", attempt {attempt}" if attempt > 1 else ""
     return (
-        f"{task.name} was not learned in {phase.total_steps + phase.steps} steps: {share:.1%} of fresh words of "
+        f"{task.name} was not learned in {phase.total_steps + phase.steps} steps{which}: {share:.1%} of fresh words of "
         f"{settings.check_length} symbols are right, and words are right up to symbol {phase.mean_first_error:.1f} on "
         f"average; {shortest_wrong_word(phase.model, task, generator)}. Try more heads or larger ones (--heads), more "
         "steps, another seed, --recipe induce" + (", or --supervise states." if task.label_kind == "outputs" else ".")

@@ -192,6 +192,11 @@ class Run:
         """What the stages of `gradient` left (learned, pruned, compressed): heads, parameters, sizes and margins."""
         return {row["stage"]: row for row in self.history if row.get("phase") == "stage"}
 
+    @property
+    def repairs(self) -> int:
+        """Rounds of training on the counterexamples of a refused certificate."""
+        return sum(row["phase"] == "repair" for row in self.history)
+
     def row(self) -> Row:
         """The result row of the run."""
         config = self.config
@@ -213,7 +218,7 @@ class Run:
             "heads": list(self.heads), "verdict": self.verdict.explain(), "weights": self.extracted.weights,
             "certificate": None if certificate is None else certificate.sha256,
             "proved": [] if certificate is None else list(certificate.proved),
-            **({"stages": self.stages} if self.stages else {}),
+            **({"repairs": self.repairs, "stages": self.stages} if self.stages else {}),
         }  # fmt: skip
 
     def save(self, run_dir: RunDir) -> None:

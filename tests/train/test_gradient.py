@@ -104,8 +104,10 @@ def test_gradient_from_outputs_alone() -> None:
 
 def test_gradient_refuses_with_a_wrong_word_and_a_way_out() -> None:
     config = configure("S3", recipe="gradient", restarts=1, gradient=GradientConfig(steps=2, check_every=2))
-    sentence = r"S3 was not learned in 2 steps: .* of fresh words of 64 symbols are right, .* after '.*' the network "
-    with pytest.raises(NotLearned, match=sentence + r"outputs .* Try more heads or larger ones \(--heads\)"):
+    sentence = (
+        r"S3 was not learned in 2 steps, attempt 2: .* of fresh words of 64 symbols are right, .* after '.*' the "
+    )
+    with pytest.raises(NotLearned, match=sentence + r"network outputs .* Try more heads or larger ones \(--heads\)"):
         train(config)
 
 

@@ -13,7 +13,7 @@ from detent.automata import Moore, distinguishing_word, read_machine, write_mach
 from detent.cli._app import run as command
 from detent.errors import BrokenFile, InvalidConfig, UnknownName
 from detent.tasks import task
-from detent.train import EndToEndConfig, TrainConfig, load_run, train
+from detent.train import EndToEndConfig, TrainConfig, configure, load_run, train
 from detent.train.verify import extract_and_certify
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -159,3 +159,10 @@ def test_train_keeps_the_outputs_of_a_mealy_machine(tmp_path):
     assert distinguishing_word(machine, handshake()) is None
     assert run.row()["words"].startswith("shortest paths to random states")
     assert train(handshake(), recipe="induce", supervise="states").task.label_kind == "states"
+
+
+def test_row_counts_the_rounds_of_repair() -> None:
+    run = train(configure("Z2", recipe="gradient"))
+    assert run.row()["repairs"] == 0
+    run.history.extend({"phase": "repair", "step": step, "counterexamples": 1} for step in (1, 2))
+    assert run.row()["repairs"] == 2

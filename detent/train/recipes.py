@@ -18,8 +18,8 @@ from detent.tasks import task as get_task
 from detent.tasks.access_words import AccessWords
 from detent.train.config import BASELINES, CELLS, EndToEndConfig, GradientConfig, TrainConfig
 
-FEW, MANY = 64, 200
-"""Between so many states an attempt learns soon or never: many short attempts are better than a few long ones."""
+UNCERTAIN = range(65, 201)
+"""With so many states an attempt learns soon or never: many short attempts are better than a few long ones."""
 SHORT_ATTEMPTS = GradientConfig(steps=1_000, grown_by=300, lr=6e-3, mask_rate=0.0)
 
 
@@ -39,7 +39,7 @@ class Recipe:
 def gradient(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
     """End to end by gradient from words and labels, with many heads; then prune them, certify, and compress."""
     config = TrainConfig(task=name, cell=cell, recipe="gradient", seed=seed, width=64, dropout=0.0, restarts=2)
-    if FEW < task.machine.n_states <= MANY and not isinstance(task.sampler, AccessWords):
+    if task.machine.n_states in UNCERTAIN and not isinstance(task.sampler, AccessWords):
         return replace(config, restarts=23, gradient=SHORT_ATTEMPTS)
     return config
 

@@ -178,8 +178,11 @@ class GradientConfig:
     negatives: int = 512
     steps: int = 3000
     """The most steps of an attempt."""
-    grown_by: int = 0
-    """The step at which an attempt is given up unless its words have their full length by then; 0 for never."""
+    renew_every: int = 0
+    """Steps after which heads that do not follow the state are drawn anew (`detent.nn.renew`), and words are short
+    again; an attempt without any head that does is given up. 0 for never."""
+    renew_below: float = 0.3
+    """Heads of less agreement than this do not follow the state."""
     rounds: int = 3
     """How often the wide network may be trained on and pruned anew when the pruned one errs on long words."""
     more_steps: int = 150

@@ -35,6 +35,7 @@ from detent.extract import Budget, Extracted, extract
 from detent.nn import NFSM, Backbone
 from detent.nn.losses import first_error, mask
 from detent.nn.pruning import PruneStep, prune, prune_indices
+from detent.nn.renewal import agreement, renew
 from detent.ops.tables import entry_offsets, offsets
 from detent.ops.torch_kernels import project_values
 from detent.records import Row
@@ -58,6 +59,8 @@ REPAIRABLE = Budget(configurations=20_000, seconds=30.0)
 """Of a network that is worth repairing."""
 REPLAYED = 256
 """Wrong words that are kept to be trained on again."""
+RENEWAL_WORDS, RENEWAL_SYMBOLS = 2_048, 1 << 19
+"""Words by which heads are judged, at least, and their symbols together, about."""
 LONG = 8
 """A pruned network is checked on words so many times as long as those of other checks."""
 
@@ -199,7 +202,7 @@ class Probes(nn.Module):
 class WidePhase(Phase):
     """Words and labels; done when all fresh words of a check are right, or at the last step."""
 
-    STATE = (*Phase.STATE, "mean_first_error", "length", "longest", "learned", "wrong")
+    STATE = (*Phase.STATE, "mean_first_error", "length", "longest", "learned", "wrong", "renewed", "given_up")
 
     def __init__(
         self, model: Backbone, probes: Probes | None, task: Task, settings: GradientConfig,
@@ -217,6 +220,8 @@ class WidePhase(Phase):
         self.length = settings.length if patience is not None else min(settings.first_length, settings.length)
         self.longest = settings.length
         self.total_steps, self.least = 0, 0
+        self.renewed: list[int] = []
+        """How many heads were drawn anew, each time."""
         self.wrong: list[list[list[int]]] = []
         """[symbols, labels] of words that were wrong, the latest last; some of them are trained on again."""
         self.parallel = False
@@ -249,6 +254,38 @@ class WidePhase(Phase):
         self.steps, self.loss, self.mean_first_error = self.steps + 1, loss, mean_first_error
         if label_accuracy > settings.grow_at:
             self.length = min(self.longest, self.length + 1)
+        if self.renewing and self.steps % settings.renew_every == 0 and not self.done:
+            self.renew_heads()
+
+    @property
+    def renewing(self) -> bool:
+        """Whether heads are drawn anew: while a wide layer learns for the first time, and labels are states."""
+        states = self.task.label_kind == "states"
+        return bool(self.settings.renew_every) and states and self.patience is None and not self.total_steps
+
+    def renew_heads(self) -> None:
+        """Draw anew the heads that do not follow the state; give the attempt up where none does.
+
+        Their tables have found what short words reward, so that words are short again for the new ones.
+        """
+        block, labels = block_of(self.model), len(self.task.labels)
+        words = max(RENEWAL_WORDS, 3 * labels // 2)
+        length = max(self.settings.length, min(4 * self.settings.length, RENEWAL_SYMBOLS // words))
+        batch = self.task.sample(words, length, self.generator)
+        # after words of different lengths: a head that only counts steps is to agree by more than chance, too
+        ends = torch.from_numpy(self.generator.integers(length // 2, length, words))
+        with torch.no_grad():
+            _, rows = encode_symbols(self.model)
+            states = torch.cat([
+                block.states((rows, some))[torch.arange(len(some)), end]
+                for some, end in zip(tokens_of(batch).split(256), ends.split(256), strict=True)
+            ])  # fmt: skip
+        kept = agreement(states, labels_of(batch)[torch.arange(words), ends]) >= self.settings.renew_below
+        self.renewed = [*self.renewed, len(block.heads) - int(kept.sum())]
+        self.given_up = not bool(kept.any())
+        chooser = torch.Generator().manual_seed(int(self.generator.integers(2**62)))
+        renew(block, (~kept).nonzero().flatten().tolist(), self.optimizer, chooser)
+        self.length = min(self.settings.first_length, self.settings.length)
 
     def with_replay(self, words: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """The batch, its first words replaced by some that were wrong before."""
@@ -294,12 +331,11 @@ class WidePhase(Phase):
         self.learned = right == 1.0
         if right >= 0.9:
             self.longest = min(max(settings.length, settings.long_length), self.longest + 8)
-        self.given_up = self.patience is not None and self.steps >= self.patience and right < 0.25
-        if self.patience is None and settings.grown_by and not self.total_steps:
-            self.given_up = self.steps >= settings.grown_by and self.length < settings.length
+        if self.patience is not None:
+            self.given_up = self.steps >= self.patience and right < 0.25
         return {
             "loss": self.loss, "first_error": self.mean_first_error, "accuracy": right, "length": self.length,
-            "heads": len(block_of(self.model).heads),
+            "heads": len(block_of(self.model).heads), **({"renewed": sum(self.renewed)} if self.renewed else {}),
         }  # fmt: skip
 
 

@@ -18,9 +18,9 @@ from detent.tasks import task as get_task
 from detent.tasks.access_words import AccessWords
 from detent.train.config import BASELINES, CELLS, EndToEndConfig, GradientConfig, TrainConfig
 
-UNCERTAIN = range(65, 201)
-"""With so many states an attempt learns soon or never: many short attempts are better than a few long ones."""
-SHORT_ATTEMPTS = GradientConfig(steps=1_000, grown_by=300, lr=6e-3, mask_rate=0.0)
+MANY_STATES = 65
+"""From so many states on few heads of a layer find something, and the others are drawn anew."""
+RENEWED = GradientConfig(renew_every=300, mask_rate=0.0)
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Recipe:
 def gradient(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
     """End to end by gradient from words and labels, with many heads; then prune them, certify, and compress."""
     config = TrainConfig(task=name, cell=cell, recipe="gradient", seed=seed, width=64, dropout=0.0, restarts=2)
-    if task.machine.n_states in UNCERTAIN and not isinstance(task.sampler, AccessWords):
-        return replace(config, restarts=23, gradient=SHORT_ATTEMPTS)
+    if task.machine.n_states >= MANY_STATES and not isinstance(task.sampler, AccessWords):
+        return replace(config, restarts=9, gradient=RENEWED)
     return config
 
 

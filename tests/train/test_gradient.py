@@ -343,24 +343,50 @@ def test_margin_shortfall_is_what_a_lead_lacks() -> None:
     assert margin_shortfall(logits, torch.tensor([1, 0, 0]), 1.0).tolist() == [0.75, 0.0, 3.0]
 
 
-def test_attempt_is_given_up_unless_its_words_have_grown() -> None:
+def test_heads_that_do_not_follow_the_state_are_drawn_anew() -> None:
+    """Head 0 is the sign of S3 by itself; the others are as they were drawn."""
     _, phase = wide()
-    phase.settings = replace(phase.settings, grown_by=3)
-    for _ in range(3):
-        phase.check()
-        assert not phase.done
-        phase.step()
-    phase.length = phase.settings.length
-    phase.check()
-    assert not phase.done
-    phase.length -= 1
+    block = block_of(phase.model)
+    with torch.no_grad():
+        swap = torch.zeros(4, 4)
+        swap[0, 1] = swap[1:, 0] = 1.0  # a row is a current index; every symbol changes the sign
+        block.weight[:16], block.bias[:16] = 0.0, 20.0 * swap.flatten()
+    phase.settings = replace(phase.settings, renew_every=2, renew_below=0.9)
+    before = block.weight.detach().clone()
+    phase.renew_heads()
+    assert phase.renewed == [2]
+    assert not phase.given_up
+    assert torch.equal(block.weight[:16], before[:16])
+    assert not any(torch.equal(block.weight[at : at + 16], before[at : at + 16]) for at in (16, 32))
+    phase.steps = 1
+    phase.length = 16
+    phase.step()
+    assert len(phase.renewed) == 2
+    assert phase.length == phase.settings.first_length
+    assert phase.check()["renewed"] == sum(phase.renewed)
+
+
+def test_attempt_without_a_head_that_follows_the_state_is_given_up() -> None:
+    _, phase = wide()
+    phase.settings = replace(phase.settings, renew_every=1, renew_below=1.1)
+    phase.step()
     phase.check()
     assert phase.done
     assert not phase.learned
+    assert phase.state()["given_up"]
 
 
-def test_many_states_get_many_short_attempts() -> None:
-    long, short = configure("A5", recipe="gradient"), configure("S5", recipe="gradient")
-    assert (long.gradient.grown_by, short.gradient.grown_by) == (0, 300)
-    assert short.restarts > long.restarts
-    assert configure("M11", recipe="gradient").gradient == long.gradient
+def test_heads_are_drawn_anew_only_while_a_wide_layer_learns() -> None:
+    _, phase = wide()
+    assert not phase.renewing
+    phase.settings = replace(phase.settings, renew_every=10)
+    assert phase.renewing
+    phase.steps = 10
+    phase.start_round(1)
+    assert not phase.renewing
+
+
+def test_many_states_renew_their_heads() -> None:
+    few, many = configure("A5", recipe="gradient"), configure("S5", recipe="gradient")
+    assert (few.gradient.renew_every, many.gradient.renew_every) == (0, 300)
+    assert many.restarts > few.restarts

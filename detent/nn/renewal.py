@@ -51,25 +51,27 @@ def agreement(states: Tensor, labels: Tensor) -> Tensor:
 @torch.no_grad()
 def renew(
     layer: NFSM, heads: Sequence[int], optimizer: torch.optim.Optimizer | None = None,
-    generator: torch.Generator | None = None,
+    generator: torch.Generator | None = None, *, remember: float | None = None,
 ) -> None:  # fmt: skip
-    """Draw the tables and values of these heads as `reset_parameters` does; what the optimizer remembers of them is 0.
+    """Draw the tables and values of these heads as `reset_parameters` does; the optimizer's moments of them are zero.
 
-    Heads of a layer with a dictionary share its matrices, so that they cannot be drawn anew by themselves.
+    `remember` is their bias towards staying where they are, by default that of the layer's configuration. Heads of a
+    layer with a dictionary share its matrices, so that they cannot be drawn anew by themselves.
     """
     if layer.config.dictionary:
         raise InvalidInput("heads of a layer with a dictionary share its matrices; draw the layer anew.")
     entries, starts = entry_offsets(layer.heads), offsets(layer.heads)
+    stay = layer.config.remember if remember is None else remember
     for h in heads:
         if not 0 <= h < len(layer.heads):
             raise InvalidInput(f"this layer has heads 0 to {len(layer.heads) - 1}; got {h}.")
         d = layer.heads[h]
         logits, values = slice(entries[h], entries[h] + d * d), slice(starts[h], starts[h] + d)
         truncated_(layer.weight[logits], generator)
-        layer.bias[logits] = layer.config.remember * torch.eye(d).flatten().to(layer.bias)
+        layer.bias[logits] = stay * torch.eye(d).flatten().to(layer.bias)
         layer.values[values].normal_(generator=generator)
         for parameter, rows in ((layer.weight, logits), (layer.bias, logits), (layer.values, values)):
-            remembered = {} if optimizer is None else optimizer.state.get(parameter, {})
-            for part in remembered.values():
+            moments = {} if optimizer is None else optimizer.state.get(parameter, {})
+            for part in moments.values():
                 if isinstance(part, Tensor) and part.shape == parameter.shape:
                     part[rows] = 0.0

@@ -284,7 +284,8 @@ class WidePhase(Phase):
         self.renewed = [*self.renewed, len(block.heads) - int(kept.sum())]
         self.given_up = not bool(kept.any())
         chooser = torch.Generator().manual_seed(int(self.generator.integers(2**62)))
-        renew(block, (~kept).nonzero().flatten().tolist(), self.optimizer, chooser)
+        lost = (~kept).nonzero().flatten().tolist()
+        renew(block, lost, self.optimizer, chooser, remember=self.settings.remember)
         self.length = min(self.settings.first_length, self.settings.length)
 
     def with_replay(self, words: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

@@ -20,7 +20,7 @@ from detent.train.config import BASELINES, CELLS, EndToEndConfig, GradientConfig
 
 MANY_STATES = 65
 """From so many states on few heads of a layer find something, and the others are drawn anew."""
-RENEWED = GradientConfig(renew_every=300, mask_rate=0.0)
+RENEWED = GradientConfig(renew_every=300, remember=2.0, mask_rate=0.0)
 
 
 @dataclass(frozen=True)

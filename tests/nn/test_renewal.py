@@ -59,6 +59,8 @@ def test_renew_changes_the_given_heads_only_and_clears_their_moments() -> None:
     assert torch.equal(layer.bias[at:end].view(4, 4), 1.5 * torch.eye(4))
     assert float(layer.weight.detach()[at:end].abs().max()) <= 2 * 6**-0.5
     assert torch.equal(layer.out_proj.weight, before["out_proj.weight"])
+    renew(layer, [1], remember=0.25)
+    assert torch.equal(layer.bias[at:end].view(4, 4), 0.25 * torch.eye(4))
 
 
 def test_renew_with_the_same_generator_draws_the_same() -> None:

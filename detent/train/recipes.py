@@ -18,8 +18,9 @@ from detent.tasks import task as get_task
 from detent.tasks.access_words import AccessWords
 from detent.train.config import BASELINES, CELLS, EndToEndConfig, GradientConfig, TrainConfig
 
-MANY_STATES = 65
-"""From so many states on few heads of a layer find something, and the others are drawn anew."""
+MANY_STATES = range(65, 1_001)
+"""With so many states few heads of a layer find something, and the others are drawn anew. With the thousands of M11 none
+was seen to."""
 RENEWED = GradientConfig(renew_every=300, remember=2.0, mask_rate=0.0)
 
 
@@ -39,7 +40,7 @@ class Recipe:
 def gradient(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
     """End to end by gradient from words and labels, with many heads; then prune them, certify, and compress."""
     config = TrainConfig(task=name, cell=cell, recipe="gradient", seed=seed, width=64, dropout=0.0, restarts=2)
-    if task.machine.n_states >= MANY_STATES and not isinstance(task.sampler, AccessWords):
+    if task.machine.n_states in MANY_STATES and not isinstance(task.sampler, AccessWords):
         return replace(config, restarts=9, gradient=RENEWED)
     return config
 

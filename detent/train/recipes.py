@@ -19,8 +19,8 @@ from detent.tasks.access_words import AccessWords
 from detent.train.config import BASELINES, CELLS, EndToEndConfig, GradientConfig, TrainConfig
 
 MANY_STATES = range(65, 1_001)
-"""With so many states few heads of a layer find something, and the others are drawn anew. With thousands, as in M11, none
-was seen to find anything."""
+"""With so many states few heads of a layer find something, and the others are drawn anew. With thousands, as in M11,
+none was seen to find anything."""
 RENEWED = GradientConfig(renew_every=300, remember=2.0, mask_rate=0.0)
 
 

@@ -23,7 +23,6 @@ from detent.extract import Budget
 from detent.nn import Backbone
 from detent.nn.losses import record_calls
 from detent.nn.pruning import prune
-from detent.nn.renewal import agreement, renew
 from detent.records import Row
 from detent.tasks import Task
 from detent.tasks import task as get_task
@@ -32,8 +31,6 @@ from detent.train.gradient import margin_shortfall
 from detent.train.verify import extract_and_certify, make_certificate
 
 WIDTH, HEADS, BATCH, LR, CHECK_EVERY = 64, (12,) * 16, 64, 3e-3, 50
-RENEW_EVERY, RENEW_BELOW, RENEWAL_STORIES = 400, 0.3, 1024
-"""Steps after which heads of less agreement with the state are drawn anew, and the stories that judge them."""
 GROW_AT = 0.9
 """Stories gain a sentence when more than this share of the labels of a batch is right."""
 SWAPS, CHECK_SENTENCES = 12, 40
@@ -96,7 +93,6 @@ def fit(model: Backbone, stories: Stories, *, seconds: float, lr: float = LR, se
     """Train until fresh long stories are right or the CPU seconds are used up; how far it came."""
     optimizer = torch.optim.AdamW(model.parameters(), lr, weight_decay=0.0, fused=True)
     started, steps, most = time.process_time(), 0, stories.fewest + SWAPS
-    renewing, renewed = stories.by_state and not sentences, 0
     sentences = sentences or stories.fewest
     right, before = 0.0, 0.0
     while right < 1.0 and time.process_time() - started < seconds:
@@ -106,34 +102,15 @@ def fit(model: Backbone, stories: Stories, *, seconds: float, lr: float = LR, se
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         steps, sentences = steps + 1, min(most, sentences + (share > GROW_AT))
-        if renewing and steps % RENEW_EVERY == 0:
-            renewed += renew_heads(model, stories, optimizer)
-            sentences = stories.fewest
         if steps % CHECK_EVERY == 0:
             right, before = stories.check(model)
             if right == 1.0:  # a second, longer look
                 right, before = stories.check(model, 64, 8 * CHECK_SENTENCES)
     return {
         "steps": steps, "learned": right == 1.0, "stories_right": round(right, 4),
-        "first_error": round(before, 1) if stories.by_state else None, "sentences": sentences, "renewed": renewed,
+        "first_error": round(before, 1) if stories.by_state else None, "sentences": sentences,
         "learning_seconds": round(time.process_time() - started, 1),
     }  # fmt: skip
-
-
-@torch.no_grad()
-def renew_heads(model: Backbone, stories: Stories, optimizer: torch.optim.Optimizer) -> int:
-    """Draw anew the heads that do not follow the state of the story; how many."""
-    tokens, states, _ = stories.sample(RENEWAL_STORIES, stories.fewest + SWAPS)
-    ends = torch.from_numpy(stories.generator.integers(tokens.shape[1] // 2, tokens.shape[1], len(tokens)))
-    every, renewed = torch.arange(len(tokens)), 0
-    with record_calls(model.eval()) as calls:
-        model.hidden(tokens)
-    for call in calls:
-        after = call.block.states(call.rows)[every, ends]
-        lost = (agreement(after, states[every, ends]) < RENEW_BELOW).nonzero().flatten().tolist()
-        renew(call.block, lost, optimizer)
-        renewed += len(lost)
-    return renewed
 
 
 def shrink(model: Backbone, stories: Stories) -> Backbone:

@@ -1,10 +1,6 @@
 """`python -m paper`: the paper's tables, figures and experiments.
 
-<<<<<<< HEAD
-python -m paper table census|comparison|drift|protocols|results|seeds|supervision
-=======
 python -m paper table census|comparison|drift|protocols|results|seeds|story_learning|supervision|text
->>>>>>> b63aa8c ([results] Five seeds of weaker supervision; tables of stories and of text.)
 python -m paper figure drift|gap|geometry|realization|tso|walltime|sweep -o FILE
 python -m paper run NAME
 """

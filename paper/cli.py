@@ -1,6 +1,6 @@
 """`python -m paper`: the paper's tables, figures and experiments.
 
-python -m paper table census|comparison|drift|protocols|results|seeds|story_learning|supervision|text
+python -m paper table census|comparison|drift|paper_full|protocols|results|seeds|story_learning|supervision|text
 python -m paper figure drift|gap|geometry|realization|tso|walltime|sweep -o FILE
 python -m paper run NAME
 """
@@ -144,6 +144,21 @@ def supervision_command(
     from paper.tables import supervision_table
 
     print_campaign(supervision_table, rows, form, as_json)
+
+
+@table.command("paper_full")
+def paper_full_command(
+    rows: RowsFile = Path("results/paper_full.jsonl"), form: Format = Form.text, as_json: AsJson = False
+) -> None:  # fmt: skip
+    """The paper's recipe without a limit of steps: certified at which step, or where it stands.
+
+    Examples:
+
+        python -m paper table paper_full --format markdown
+    """
+    from paper.tables import paper_full_table
+
+    print_campaign(paper_full_table, rows, form, as_json)
 
 
 @table.command("story_learning")

@@ -12,7 +12,14 @@ import pytest
 from detent import records
 from detent.certify.check import check
 from detent.records import Row
-from paper.tables import comparison_table, protocols_table, story_learning_table, supervision_table, text_table
+from paper.tables import (
+    comparison_table,
+    paper_full_table,
+    protocols_table,
+    story_learning_table,
+    supervision_table,
+    text_table,
+)
 
 RESULTS = Path(__file__).parents[1] / "results"
 CERTIFICATES = sorted((RESULTS / "certificates").glob("*.json"))
@@ -153,7 +160,7 @@ def tables_of(page: str) -> set[str]:
 
 TABLES = {
     "comparison": comparison_table, "supervision": supervision_table, "protocols": protocols_table,
-    "story_learning": story_learning_table, "text": text_table,
+    "story_learning": story_learning_table, "text": text_table, "paper_full": paper_full_table,
 }  # fmt: skip
 
 

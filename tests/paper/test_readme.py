@@ -32,7 +32,7 @@ def test_readme_commands_exist(command: str, capsys: pytest.CaptureFixture[str])
 def test_readme_lists_every_figure_campaign_and_file() -> None:
     assert {command.split()[1] for command in COMMANDS if command.startswith("figure ")} == {*FIGURES, "realization"}
     assert {command.split()[1] for command in COMMANDS if command.startswith("table ")} == {
-        "results", "seeds", "census", "comparison", "drift", "protocols", "story_learning",
+        "results", "seeds", "census", "comparison", "drift", "paper_full", "protocols", "story_learning",
         "supervision", "text",
     }  # fmt: skip
     assert set(re.findall(r"^\| `([a-z_]+)` \|", README, re.MULTILINE)) == set(CAMPAIGNS)

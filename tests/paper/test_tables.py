@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from detent.evaluate.tables import median
-from paper.tables import format_radius, published, results, seeds, story_learning_table, text_table
+from paper.tables import format_radius, paper_full_table, published, results, seeds, story_learning_table, text_table
 from tests.evaluate.test_tables import fill, sweep_row
 
 NUMBERS = published()[1]
@@ -81,4 +81,16 @@ def test_text_is_measured_by_answers_or_by_nats_above_the_entropy() -> None:
     assert text_table(rows).rows == [
         ("swaps", "gru", "answers right", "0.700", "0.350", "2", "200"),
         ("automaton", "gru", "nats above entropy", "0.250", "0.250", "1", "100"),
+    ]
+
+
+def test_paper_full_table_has_the_furthest_row_of_every_run() -> None:
+    row = {
+        "task": "S4", "seed": 42, "heads_given": [4, 3, 2], "finished": False, "certified": False, "steps": 950,
+        "best_accuracy": 0.002, "first_error": 10.2,
+    }  # fmt: skip
+    wide = {**row, "heads_given": [12] * 16, "finished": True, "certified": True, "steps": 50, "best_accuracy": 1.0}
+    assert paper_full_table([{**row, "steps": 1_200}, row, wide]).rows == [
+        ("S4", "42", "16 of 12", "certified", "50", "100%", "10.2"),
+        ("S4", "42", "4, 3, 2", "paused", "1,200", "0%", "10.2"),
     ]

@@ -10,7 +10,7 @@ SOURCES = [
 HEADERS = [
     f"{NATIVE}/{name}.hpp"
     for name in (
-        *("thread_pool", "parallel", "lanes", "gumbel", "logits", "screen", "segments"),
+        *("thread_pool", "parallel", "lanes", "gumbel", "logits", "gradient_products", "screen", "segments"),
         *("program", "decode", "registers", "lookback", "walk"),
     )
 ]

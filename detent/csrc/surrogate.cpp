@@ -9,8 +9,9 @@
 // is summed into the gradients of weight and bias, then the block's input gradients are summed head by head. Every
 // sum over time runs in the order of time, for any block and any number of threads. No table depends on these sums, so
 // multiplications and additions are fused where the processor can; not those of the noise, which is the forward pass's.
-#include "logits.hpp"
+#include "gradient_products.hpp"
 #include "gumbel.hpp"
+#include "logits.hpp"
 #include "segments.hpp"
 
 using namespace detent;
@@ -42,50 +43,52 @@ DETENT_CLONES void fill_noise_of(const Keys<double>& keys, int64_t entry, int64_
 
 namespace {
 
-constexpr int64_t BLOCK_NUMBERS = 1 << 16;  // inputs of a block of rows: they stay in the second cache for all heads
-constexpr int64_t BLOCK_ROWS = 64;          // rows of a block for each index of the largest head: tiles are full
-constexpr int64_t STRIP = 4;                 // tiles of a group that are summed into the gradients at once
-constexpr int SIDE = 6;                     // sums of PAIR vectors that run side by side: twelve registers
+constexpr int64_t BLOCK_NUMBERS = 3 << 14;  // inputs of a block of rows: with their gradients they fill the second cache
+constexpr int64_t BLOCK_ROWS = 16;          // rows of a block for each index of the largest head, at least
+constexpr int64_t STRIP = 48;               // rows of a group that are handled at once
 
 template <class T>
 struct Job {
-    const T *input, *weight, *bias;  // rows x m, entries x m, entries; input null when logits are given
-    const T* packed;                 // the weights, column by column, as `product` reads them
-    int64_t m;
+    const T *input, *weight, *bias;  // rows x m, entries x width, entries; input null when logits are given
+    int64_t m, width, pitch;         // width: m and zeros up to whole vectors; pitch: from row to row in a block
     const T* logits;                 // distinct rows x entries, or null
     const int64_t* index;
     int64_t entries, indices;
     bool noisy;
     T scale;                         // 1 / temperature
-    T* lambda;                       // local rows x indices: lambda comes in, g goes out
-    T *input_gradient, *weight_gradient, *bias_gradient;  // rows x m, or null; entries x m; entries
+    T* lambda;                       // local rows x indices: lambda comes in, g goes out where `pulling` needs no copy
+    T *input_gradient, *weight_gradient, *bias_gradient;  // rows x m, or null; entries x width; entries
     const int64_t* place;            // local row -> row
     const uint64_t* keys;            // local row -> noise
 };
 
-// The rows that used one column of one head: [begin, end) of `Grouped::order`.
+// The rows of a block that used one column of one head: [begin, end) of `Block::order`.
 struct Group {
     const Head* head;
     int64_t column, begin, end;
 };
 
-// Up to ROWS of them.
-struct Tile {
+// Up to STRIP of them.
+struct Strip {
     int64_t group, first, rows;
 };
 
-struct Grouped {
-    std::vector<int64_t> order;  // local rows, head by head, sorted by column, in time order within a column
+// Local rows [from, to), their inputs and the gradients of these, `pitch` apart: where rows lie a power of two apart,
+// the first cache holds only a few of them.
+template <class T>
+struct Block {
+    int64_t from = 0, to = 0;
+    std::vector<T> x, x_gradient;
+    std::vector<int32_t> order;  // rows, head by head, sorted by column, in time order within a column
     std::vector<Group> groups;
-    std::vector<Tile> tiles;
+    std::vector<Strip> strips;
 };
 
-// Local rows [from, to); `columns`: heads x rows, the column that each of them used.
-Grouped group(const std::vector<Head>& heads, const std::vector<int32_t>& columns, int64_t from, int64_t to,
-              int64_t tile_rows) {
-    const int64_t rows = to - from;
-    Grouped grouped;
-    grouped.order.resize(columns.size());
+// `columns`: heads x rows, the column that each row of the block used.
+template <class T>
+void group(const std::vector<Head>& heads, const std::vector<int32_t>& columns, Block<T>& block) {
+    const int64_t rows = block.to - block.from;
+    block.order.resize(columns.size()), block.groups.clear(), block.strips.clear();
     std::vector<int64_t> next;
     for (size_t h = 0; h < heads.size(); ++h) {
         const int32_t* column = columns.data() + int64_t(h) * rows;
@@ -94,306 +97,248 @@ Grouped group(const std::vector<Head>& heads, const std::vector<int32_t>& column
         next[0] = int64_t(h) * rows;
         for (int64_t k = 0; k < heads[h].size; ++k) {
             next[k + 1] += next[k];
-            if (next[k + 1] > next[k]) grouped.groups.push_back({&heads[h], k, next[k], next[k + 1]});
+            if (next[k + 1] > next[k]) block.groups.push_back({&heads[h], k, next[k], next[k + 1]});
         }
-        for (int64_t n = 0; n < rows; ++n) grouped.order[next[column[n]]++] = from + n;
+        for (int64_t n = 0; n < rows; ++n) block.order[next[column[n]]++] = int32_t(n);
     }
-    for (size_t g = 0; g < grouped.groups.size(); ++g)
-        for (int64_t first = grouped.groups[g].begin; first < grouped.groups[g].end; first += tile_rows)
-            grouped.tiles.push_back({int64_t(g), first, std::min(tile_rows, grouped.groups[g].end - first)});
-    return grouped;
+    for (size_t g = 0; g < block.groups.size(); ++g)
+        for (int64_t first = block.groups[g].begin; first < block.groups[g].end; first += STRIP)
+            block.strips.push_back({int64_t(g), first, std::min(STRIP, block.groups[g].end - first)});
 }
 
-// Turn the logits of a tile into g, in place: d x ROWS.
+// Rows [begin, end) of the block, with zeros behind their m inputs.
 template <class T>
-DETENT_INLINE void soften(const Job<T>& job, const Head& head, const T* noise, const T* lambda, T* logits) {
+void copy_inputs(const Job<T>& job, Block<T>& block, int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n) {
+        T* to = block.x.data() + n * job.pitch;
+        std::copy_n(job.input + job.place[block.from + n] * job.m, job.m, to);
+        std::fill(to + job.m, to + job.width, T(0));
+    }
+}
+
+// Add the gradients of rows [begin, end) of the block to where they belong.
+template <class T>
+DETENT_INLINE void add_input_gradients(const Job<T>& job, const Block<T>& block, int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n) {
+        const T* from = block.x_gradient.data() + n * job.pitch;
+        T* to = job.input_gradient + job.place[block.from + n] * job.m;
+        for (int64_t i = 0; i < job.m; ++i) to[i] += from[i];
+    }
+}
+
+// d values of each row, one lane per row: d x STRIP; whole vectors of rows, so that the last rows may repeat.
+template <class T>
+DETENT_INLINE void put_lanes(const T* const* rows, int64_t lanes, int64_t d, T* columns) {
+    for (int64_t lane = 0; lane < lanes; ++lane)
+        for (int64_t j = 0; j < d; ++j) columns[j * STRIP + lane] = rows[lane][j];
+}
+
+template <>
+DETENT_INLINE void put_lanes<float>(const float* const* rows, int64_t lanes, int64_t d, float* columns) {
+    for (int64_t j = 0; d >= 8 && j < d; j += 8) {
+        const int64_t from = std::min(j, d - 8);  // the last eight overlap those before
+        for (int64_t lane = 0; lane < lanes; lane += 8)
+            transpose_eight(rows + lane, from, columns + from * STRIP + lane, STRIP);
+    }
+    for (int64_t lane = 0; d < 8 && lane < lanes; ++lane)
+        for (int64_t j = 0; j < d; ++j) columns[j * STRIP + lane] = rows[lane][j];
+}
+
+// Turn the logits of a vector of rows into g, in place; all d x STRIP.
+template <class T>
+DETENT_INLINE void soften(const Job<T>& job, int64_t d, const T* noise, const T* lambda, T* logits) {
     typedef typename Lane<T>::Vector Vector;
     typedef typename Lane<T>::Index Index;
-    constexpr int W = Lane<T>::width;
-    Vector top[PAIR], total[PAIR] = {}, mean[PAIR] = {};
-    for (int v = 0; v < PAIR; ++v) top[v] = spread<T>(-std::numeric_limits<T>::infinity());
-    for (int64_t j = 0; j < head.size; ++j) {
-        for (int v = 0; v < PAIR; ++v) {
-            Vector score = load(logits + j * ROWS<T> + v * W) * job.scale;
-            if (job.noisy) score = score + load(noise + j * ROWS<T> + v * W);
-            store(logits + j * ROWS<T> + v * W, score);
-            const Index higher = (Index)(score > top[v]);
-            top[v] = (Vector)((higher & (Index)score) | (~higher & (Index)top[v]));
-        }
+    Vector top = spread<T>(-std::numeric_limits<T>::infinity()), total = {}, mean = {};
+    for (int64_t j = 0; j < d; ++j) {
+        Vector score = load(logits + j * STRIP) * job.scale;
+        if (job.noisy) score = score + load(noise + j * STRIP);
+        store(logits + j * STRIP, score);
+        const Index higher = (Index)(score > top);
+        top = (Vector)((higher & (Index)score) | (~higher & (Index)top));
     }
-    for (int64_t j = 0; j < head.size; ++j)
-        for (int v = 0; v < PAIR; ++v) {
-            const Vector weight = exponential(load(logits + j * ROWS<T> + v * W) - top[v]);
-            store(logits + j * ROWS<T> + v * W, weight);
-            total[v] += weight;
-            mean[v] += weight * load(lambda + j * ROWS<T> + v * W);
-        }
-    for (int64_t j = 0; j < head.size; ++j)
-        for (int v = 0; v < PAIR; ++v) {
-            const Vector p = load(logits + j * ROWS<T> + v * W) / total[v];
-            const Vector rise = load(lambda + j * ROWS<T> + v * W) - mean[v] / total[v];
-            store(logits + j * ROWS<T> + v * W, p * rise * job.scale);
-        }
+    for (int64_t j = 0; j < d; ++j) {
+        const Vector weight = exponential(load(logits + j * STRIP) - top);
+        store(logits + j * STRIP, weight);
+        total += weight;
+        mean += weight * load(lambda + j * STRIP);
+    }
+    const Vector scale = job.scale / total;
+    mean = mean / total;
+    for (int64_t j = 0; j < d; ++j)
+        store(logits + j * STRIP, load(logits + j * STRIP) * (load(lambda + j * STRIP) - mean) * scale);
 }
 
-// One row of g, to where it belongs; whole vectors where d allows it, the last one overlapping the one before.
+// What a strip is worked out in.
 template <class T>
-DETENT_INLINE void copy_row(const T* from, int64_t d, T* to) {
-    constexpr int W = Lane<T>::width;
-    if (d < W) {
-        for (int64_t j = 0; j < d; ++j) to[j] = from[j];
-        return;
-    }
-    for (int64_t j = 0; j + W <= d; j += W) store(to + j, load(from + j));
-    store(to + d - W, load(from + d - W));
-}
+struct Scratch {
+    std::vector<T> logits, lambda, noise;  // d x STRIP
+    const T *x[STRIP], *lambda_rows[STRIP], *logit_rows[STRIP];
+    T* x_gradient[STRIP];
+    Scratch(const Job<T>& job, int64_t d)
+        : logits(size_t(d * STRIP)), lambda(size_t(d * STRIP)), noise(job.noisy ? size_t(d * STRIP) : 0) {}
+};
 
-// PAIR vectors of what is left of a row, and zeros where there is less.
+// Where the rows of a strip lie; beyond its end the last one is repeated, up to whole vectors: harmless, never written.
 template <class T>
-DETENT_INLINE void copy_wide(const T* from, int64_t left, T* to) {
-    constexpr int W = Lane<T>::width;
-    if (left >= PAIR * W)
-        for (int v = 0; v < PAIR; ++v) store(to + v * W, load(from + v * W));
-    else
-        std::fill(std::copy_n(from, left, to), to + PAIR * W, T(0));
-}
-
-// C sums of PAIR vectors: sum[c] += g[n][c] x[n] for n = 0, 1, ..., from what `gradient` holds.
-template <class T, int C>
-DETENT_INLINE void outer_tile(const T* x, int64_t x_stride, const T* g, int64_t g_stride, int64_t rows, T* gradient,
-                              int64_t m, int64_t left) {
-    typedef typename Lane<T>::Vector Vector;
-    constexpr int W = Lane<T>::width, WIDE = PAIR * W;
-    Vector sum[C][PAIR];
-    const bool whole = left >= WIDE;
-    T part[WIDE];
-    for (int c = 0; c < C; ++c) {
-        if (!whole) copy_wide(gradient + c * m, left, part);
-        for (int v = 0; v < PAIR; ++v) sum[c][v] = load((whole ? gradient + c * m : part) + v * W);
-    }
-    for (int64_t n = 0; n < rows; ++n, x += x_stride, g += g_stride) {
-        Vector row[PAIR];
-        for (int v = 0; v < PAIR; ++v) row[v] = load(x + v * W);
-        for (int c = 0; c < C; ++c)
-            for (int v = 0; v < PAIR; ++v) sum[c][v] = sum[c][v] + row[v] * g[c];
-    }
-    for (int c = 0; c < C; ++c) {
-        for (int v = 0; v < PAIR; ++v) store((whole ? gradient + c * m : part) + v * W, sum[c][v]);
-        if (!whole) std::copy_n(part, left, gradient + c * m);
+DETENT_INLINE void find_rows(const Job<T>& job, Block<T>& block, const Strip& strip, Scratch<T>& scratch) {
+    const Group& group = block.groups[strip.group];
+    const int64_t entry = group.head->entry + group.column * group.head->size;
+    const int32_t* order = block.order.data() + strip.first;
+    for (int64_t lane = 0; lane < STRIP && (lane < strip.rows || lane % 8); ++lane) {
+        const int64_t n = order[std::min(lane, strip.rows - 1)];
+        scratch.lambda_rows[lane] = job.lambda + (block.from + n) * job.indices + group.head->index;
+        if (job.input)
+            scratch.x[lane] = block.x.data() + n * job.pitch;
+        else
+            scratch.logit_rows[lane] = job.logits + job.index[job.place[block.from + n]] * job.entries + entry;
+        if (job.input_gradient) scratch.x_gradient[lane] = block.x_gradient.data() + n * job.pitch;
     }
 }
 
-// gradient[j] += sum over rows of g[j] x, for `width` inputs; x: rows x x_stride, padded with zeros to whole vectors.
+// Noise of a strip: d x STRIP.
 template <class T>
-DETENT_INLINE void outer(const T* x, int64_t x_stride, const T* g, int64_t g_stride, int64_t rows, int64_t d,
-                         T* gradient, int64_t m, int64_t width) {
-    constexpr int WIDE = PAIR * Lane<T>::width;
-    for (int64_t i = 0; i < width; i += WIDE)
-        for (int64_t j = 0; j < d; j += SIDE) {
-            T* out = gradient + j * m + i;
-            switch (std::min<int64_t>(SIDE, d - j)) {
-                case 1: outer_tile<T, 1>(x + i, x_stride, g + j, g_stride, rows, out, m, width - i); break;
-                case 2: outer_tile<T, 2>(x + i, x_stride, g + j, g_stride, rows, out, m, width - i); break;
-                case 3: outer_tile<T, 3>(x + i, x_stride, g + j, g_stride, rows, out, m, width - i); break;
-                case 4: outer_tile<T, 4>(x + i, x_stride, g + j, g_stride, rows, out, m, width - i); break;
-                case 5: outer_tile<T, 5>(x + i, x_stride, g + j, g_stride, rows, out, m, width - i); break;
-                default: outer_tile<T, SIDE>(x + i, x_stride, g + j, g_stride, rows, out, m, width - i);
-            }
-        }
-}
-
-// Rows of inputs [from, to) side by side: in their own array rows lie a power of two apart, where the cache holds
-// only a few of them.
-template <class T>
-DETENT_INLINE void copy_inputs(const Job<T>& job, const int64_t* order, int64_t rows, int64_t from, int64_t to,
-                               int64_t stride, T* x) {
-    constexpr int WIDE = PAIR * Lane<T>::width;
-    for (int64_t n = 0; n < rows; ++n) {
-        const T* row = job.input + job.place[order[n]] * job.m;
-        for (int64_t i = from; i < to; i += WIDE) copy_wide(row + i, to - i, x + n * stride + i - from);
-    }
-}
-
-// out[c] += g[c][0] w[0] + g[c][1] w[1] + ..., for C rows.
-template <class T, int C>
-DETENT_INLINE void pull_back_rows(const T* weight, int64_t m, int64_t d, const T* const* g, T* const* out) {
-    typedef typename Lane<T>::Vector Vector;
-    constexpr int W = Lane<T>::width;
-    int64_t i = 0;
-    for (; i + PAIR * W <= m; i += PAIR * W) {
-        Vector sum[C][PAIR];
-        for (int c = 0; c < C; ++c)
-            for (int v = 0; v < PAIR; ++v) sum[c][v] = load(out[c] + i + v * W);
-        const T* row = weight + i;
-        for (int64_t j = 0; j < d; ++j, row += m) {
-            Vector w[PAIR];
-            for (int v = 0; v < PAIR; ++v) w[v] = load(row + v * W);
-            for (int c = 0; c < C; ++c)
-                for (int v = 0; v < PAIR; ++v) sum[c][v] = sum[c][v] + w[v] * g[c][j];
-        }
-        for (int c = 0; c < C; ++c)
-            for (int v = 0; v < PAIR; ++v) store(out[c] + i + v * W, sum[c][v]);
-    }
-    for (; i < m; ++i)
-        for (int c = 0; c < C; ++c)
-            for (int64_t j = 0; j < d; ++j) out[c][i] += weight[j * m + i] * g[c][j];
-}
-
-// The same for up to SIDE rows.
-template <class T>
-DETENT_INLINE void pull_back_some(int many, const T* weight, int64_t m, int64_t d, const T* const* g, T* const* out) {
-    switch (many) {
-        case 1: return pull_back_rows<T, 1>(weight, m, d, g, out);
-        case 2: return pull_back_rows<T, 2>(weight, m, d, g, out);
-        case 3: return pull_back_rows<T, 3>(weight, m, d, g, out);
-        case 4: return pull_back_rows<T, 4>(weight, m, d, g, out);
-        case 5: return pull_back_rows<T, 5>(weight, m, d, g, out);
-        default: return pull_back_rows<T, SIDE>(weight, m, d, g, out);
-    }
-}
-
-// lambda of the tiles becomes g; with `summing`, their gradients of weight and bias are added while the inputs are
-// in the cache, and with `pulling` those of the inputs.
-template <class T>
-DETENT_INLINE void soften_tiles(const Job<T>& job, const Grouped& grouped, bool summing, bool pulling, int64_t begin,
-                                int64_t end) {
-    constexpr int WIDE = PAIR * Lane<T>::width, R = ROWS<T>;
-    int64_t most = 0;
-    for (int64_t number = begin; number < end; ++number)
-        most = std::max(most, grouped.groups[grouped.tiles[number].group].head->size);
-    const int64_t stride = (job.m + WIDE - 1) / WIDE * WIDE;
-    std::vector<T> strip_x(job.input ? size_t(STRIP * R * stride) : 0), columns(job.input ? size_t(job.m * R) : 0);
-    std::vector<T> noise(job.noisy ? size_t(most * R) : 0), logits(size_t(most * R)), lambda(size_t(most * R));
-    std::vector<T> strip_g(size_t(STRIP * most * R));
-    int64_t held = 0;  // rows of the group that were not summed yet
-    for (int64_t number = begin; number < end; ++number) {
-        const Tile& tile = grouped.tiles[number];
-        const Group& group = grouped.groups[tile.group];
-        const Head& head = *group.head;
-        const int64_t d = head.size, entry = head.entry + group.column * d;
-        const int64_t* order = grouped.order.data() + tile.first;
-        if (number + 1 < end) {
-            const Tile& next = grouped.tiles[number + 1];
-            const int64_t index = grouped.groups[next.group].head->index;
-            for (int64_t n = next.first; n < next.first + next.rows; ++n) {
-                const int64_t local = grouped.order[n];
-                if (job.input) fetch(job.input + job.place[local] * job.m, job.input + (job.place[local] + 1) * job.m);
-                fetch(job.lambda + local * job.indices + index, job.lambda + local * job.indices + index + d);
-            }
-        }
-        T *x = strip_x.data() + held * stride, *g = strip_g.data() + held * d;
+DETENT_INLINE void put_noise(const Job<T>& job, const Block<T>& block, const Strip& strip, int64_t entry, int64_t d,
+                             T* noise) {
+    std::vector<T> some(size_t(d * ROWS<T>));
+    for (int64_t lane = 0; lane < strip.rows; lane += ROWS<T>) {
         Keys<T> keys;
-        const T *rows[R], *lambda_rows[R];
-        for (int lane = 0; lane < R; ++lane) {
-            // lanes beyond the tile repeat its last row: harmless, and never written back
-            const int n = int(std::min<int64_t>(lane, tile.rows - 1));
-            const int64_t local = order[n];
-            if (job.noisy) keys.set(lane, job.keys[local]);
-            lambda_rows[lane] = job.lambda + local * job.indices + head.index;
-            rows[lane] = job.input ? x + n * stride
-                                   : job.logits + job.index[job.place[local]] * job.entries + entry;
-        }
-        put_rows(lambda_rows, d, lambda.data());
-        if (job.input) {
-            copy_inputs(job, order, tile.rows, 0, job.m, stride, x);
-            put_rows(rows, job.m, columns.data());
-            product(columns.data(), job.packed + entry * job.m, job.m, job.bias + entry, d, logits.data());
-        } else {
-            put_rows(rows, d, logits.data());
-        }
-        if (job.noisy) fill_noise_of(keys, entry, d, noise.data());
-        soften(job, head, noise.data(), lambda.data(), logits.data());
-        take_rows(logits.data(), d, d, g);
-        for (int64_t n = 0; n < tile.rows; ++n)
-            copy_row(g + n * d, d, job.lambda + order[n] * job.indices + head.index);
-        held += summing ? tile.rows : 0;
-        const bool last = number + 1 == end || grouped.tiles[number + 1].group != tile.group;
-        if (held && (last || held == STRIP * R)) {
-            x = strip_x.data(), g = strip_g.data();
-            outer(x, stride, g, d, held, d, job.weight_gradient + entry * job.m, job.m, job.m);
-            for (int64_t n = 0; n < held; ++n)
-                for (int64_t j = 0; j < d; ++j) job.bias_gradient[entry + j] += g[n * d + j];
-            const int64_t* first = order + tile.rows - held;
-            for (int64_t n = 0; pulling && n < held; n += SIDE) {
-                const int many = int(std::min<int64_t>(SIDE, held - n));
-                const T* g_rows[SIDE];
-                T* out[SIDE];
-                for (int c = 0; c < many; ++c) {
-                    g_rows[c] = g + (n + c) * d;
-                    out[c] = job.input_gradient + job.place[first[n + c]] * job.m;
-                }
-                pull_back_some(many, job.weight + entry * job.m, job.m, d, g_rows, out);
-            }
-            held = 0;
-        }
+        const int64_t many = std::min<int64_t>(ROWS<T>, strip.rows - lane);
+        for (int n = 0; n < many; ++n) keys.set(n, job.keys[block.from + block.order[strip.first + lane + n]]);
+        fill_noise_of(keys, entry, d, some.data());
+        for (int64_t j = 0; j < d; ++j) std::copy_n(some.data() + j * ROWS<T>, ROWS<T>, noise + j * STRIP + lane);
     }
 }
 
-// weight_gradient[k, j] += sum over the rows that used column k of g[j] x, for inputs [from, to); with the first of
-// them the bias too.
+// g of a strip, in scratch.logits.
 template <class T>
-DETENT_INLINE void sum_outer(const Job<T>& job, const Grouped& grouped, int64_t from, int64_t to) {
-    constexpr int WIDE = PAIR * Lane<T>::width;
-    const int64_t stride = (to - from + WIDE - 1) / WIDE * WIDE;
-    std::vector<T> x(size_t(ROWS<T> * stride)), g;
-    for (const Tile& tile : grouped.tiles) {
-        const Group& group = grouped.groups[tile.group];
+DETENT_INLINE void soften_strip(const Job<T>& job, Block<T>& block, const Strip& strip, Scratch<T>& scratch) {
+    constexpr int W = Lane<T>::width;
+    const Group& group = block.groups[strip.group];
+    const int64_t d = group.head->size, entry = group.head->entry + group.column * d;
+    find_rows(job, block, strip, scratch);
+    const int64_t lanes = (strip.rows + 7) / 8 * 8;
+    put_lanes(scratch.lambda_rows, lanes, d, scratch.lambda.data());
+    if (job.input)
+        dots(scratch.x, (strip.rows + FOUR - 1) / FOUR * FOUR, job.weight + entry * job.width, job.width, job.width,
+             job.bias + entry, d, scratch.logits.data(), STRIP);
+    else
+        put_lanes(scratch.logit_rows, lanes, d, scratch.logits.data());
+    if (job.noisy) put_noise(job, block, strip, entry, d, scratch.noise.data());
+    for (int64_t lane = 0; lane < strip.rows; lane += W)
+        soften(job, d, scratch.noise.data() + (job.noisy ? lane : 0), scratch.lambda.data() + lane,
+               scratch.logits.data() + lane);
+}
+
+// The gradient of the bias, row after row.
+template <class T>
+DETENT_INLINE void sum_bias(const T* g, int64_t rows, int64_t d, T* sums) {
+    int64_t j = 0;
+    for (; j + FOUR <= d; j += FOUR) {
+        T sum[FOUR];
+        for (int c = 0; c < FOUR; ++c) sum[c] = sums[j + c];
+        for (int64_t n = 0; n < rows; ++n)
+            for (int c = 0; c < FOUR; ++c) sum[c] += g[(j + c) * STRIP + n];
+        for (int c = 0; c < FOUR; ++c) sums[j + c] = sum[c];
+    }
+    for (; j < d; ++j)
+        for (int64_t n = 0; n < rows; ++n) sums[j] += g[j * STRIP + n];
+}
+
+// Strips [begin, end); with `summing` the gradients of weight and bias are added while the inputs are in the cache, and
+// with `pulling` those of the inputs. Without, lambda becomes g.
+template <class T>
+DETENT_INLINE void soften_strips(const Job<T>& job, Block<T>& block, bool summing, bool pulling, int64_t most,
+                                 int64_t begin, int64_t end) {
+    Scratch<T> scratch(job, most);
+    const T* g = scratch.logits.data();
+    for (int64_t number = begin; number < end; ++number) {
+        const Strip& strip = block.strips[number];
+        const Group& group = block.groups[strip.group];
         const int64_t d = group.head->size, entry = group.head->entry + group.column * d;
-        const int64_t* order = grouped.order.data() + tile.first;
-        g.resize(std::max(g.size(), size_t(ROWS<T> * d)));
-        copy_inputs(job, order, tile.rows, from, to, stride, x.data());
-        for (int64_t n = 0; n < tile.rows; ++n)
-            copy_row(job.lambda + order[n] * job.indices + group.head->index, d, g.data() + n * d);
-        outer(x.data(), stride, g.data(), d, tile.rows, d, job.weight_gradient + entry * job.m + from, job.m,
-              to - from);
-        for (int64_t n = 0; n < (from ? 0 : tile.rows); ++n)
-            for (int64_t j = 0; j < d; ++j) job.bias_gradient[entry + j] += g[size_t(n * d + j)];
-    }
-}
-
-// input_gradient[row] += sum_j g[j] w[k, j], head by head, for local rows [begin, end).
-template <class T>
-DETENT_INLINE void pull_back(const Job<T>& job, const Grouped& grouped, int64_t begin, int64_t end) {
-    for (const Group& group : grouped.groups) {
-        const int64_t d = group.head->size;
-        const T* weight = job.weight + (group.head->entry + group.column * d) * job.m;
-        const int64_t* last = grouped.order.data() + group.end;
-        const int64_t* row = std::lower_bound(grouped.order.data() + group.begin, last, begin);
-        last = std::lower_bound(row, last, end);
-        while (row < last) {
-            const int many = int(std::min<int64_t>(SIDE, last - row));
-            const T* g[SIDE];
-            T* out[SIDE];
-            for (int c = 0; c < many; ++c, ++row) {
-                g[c] = job.lambda + *row * job.indices + group.head->index;
-                out[c] = job.input_gradient + job.place[*row] * job.m;
+        if (number + 1 < end) {
+            const Strip& next = block.strips[number + 1];
+            const T* lambda = job.lambda + block.groups[next.group].head->index;
+            for (int64_t n = next.first; n < next.first + next.rows; ++n) {
+                const T* row = lambda + (block.from + block.order[n]) * job.indices;
+                fetch(row, row + block.groups[next.group].head->size);
             }
-            pull_back_some(many, weight, job.m, d, g, out);
+        }
+        soften_strip(job, block, strip, scratch);
+        if (summing) {
+            outer(scratch.x, strip.rows, 0, job.width, g, STRIP, d, job.weight_gradient + entry * job.width, job.width);
+            sum_bias(g, strip.rows, d, job.bias_gradient + entry);
+        }
+        if (pulling)
+            combine(job.weight + entry * job.width, job.width, job.width, d, g, STRIP, strip.rows, scratch.x_gradient);
+        for (int64_t n = 0; n < (summing && (pulling || !job.input_gradient) ? 0 : strip.rows); ++n) {
+            T* to = job.lambda + (block.from + block.order[strip.first + n]) * job.indices + group.head->index;
+            for (int64_t j = 0; j < d; ++j) to[j] = g[j * STRIP + n];
         }
     }
 }
 
-#define DETENT_SURROGATE_CLONES(T)                                                                                   \
-    DETENT_FUSED_CLONES void soften_tiles_of(const Job<T>& job, const Grouped& grouped, bool summing, bool pulling, int64_t begin,       \
-                                       int64_t end) {                                                                \
-        soften_tiles<T>(job, grouped, summing, pulling, begin, end);                                                          \
-    }                                                                                                                \
-    DETENT_FUSED_CLONES void sum_outer_of(const Job<T>& job, const Grouped& grouped, int64_t from, int64_t to) {           \
-        sum_outer<T>(job, grouped, from, to);                                                                        \
-    }                                                                                                                \
-    DETENT_FUSED_CLONES void pull_back_of(const Job<T>& job, const Grouped& grouped, int64_t begin, int64_t end) {         \
-        pull_back<T>(job, grouped, begin, end);                                                                      \
+// From g in lambda: the gradient of the weights for inputs [from, to), and with the first of them that of the bias.
+template <class T>
+DETENT_INLINE void sum_outer(const Job<T>& job, Block<T>& block, int64_t most, int64_t from, int64_t to) {
+    Scratch<T> scratch(job, most);
+    T* g = scratch.lambda.data();
+    for (const Strip& strip : block.strips) {
+        const Group& group = block.groups[strip.group];
+        const int64_t d = group.head->size, entry = group.head->entry + group.column * d;
+        find_rows(job, block, strip, scratch);
+        put_lanes(scratch.lambda_rows, (strip.rows + 7) / 8 * 8, d, g);
+        outer(scratch.x, strip.rows, from, to, g, STRIP, d, job.weight_gradient + entry * job.width, job.width);
+        if (from == 0) sum_bias(g, strip.rows, d, job.bias_gradient + entry);
+    }
+}
+
+// From g in lambda: the gradient of rows [begin, end) of the block, head by head.
+template <class T>
+DETENT_INLINE void pull_back(const Job<T>& job, Block<T>& block, int64_t most, int64_t begin, int64_t end) {
+    Scratch<T> scratch(job, most);
+    T* g = scratch.lambda.data();
+    std::fill(block.x_gradient.begin() + begin * job.pitch, block.x_gradient.begin() + end * job.pitch, T(0));
+    for (size_t number = 0; number < block.groups.size(); ++number) {
+        const Group& group = block.groups[number];
+        const int64_t d = group.head->size;
+        const T* weight = job.weight + (group.head->entry + group.column * d) * job.width;
+        const int32_t* order = block.order.data();
+        int64_t first = std::lower_bound(order + group.begin, order + group.end, begin) - order;
+        const int64_t last = std::lower_bound(order + first, order + group.end, end) - order;
+        for (; first < last; first += STRIP) {
+            const Strip strip{int64_t(number), first, std::min(STRIP, last - first)};
+            find_rows(job, block, strip, scratch);
+            put_lanes(scratch.lambda_rows, (strip.rows + 7) / 8 * 8, d, g);
+            combine(weight, job.width, job.width, d, g, STRIP, strip.rows, scratch.x_gradient);
+        }
+    }
+    add_input_gradients(job, block, begin, end);
+}
+
+#define DETENT_SURROGATE_CLONES(T)                                                                                     \
+    DETENT_FUSED_CLONES void soften_strips_of(const Job<T>& job, Block<T>& block, bool summing, bool pulling,           \
+                                              int64_t most, int64_t begin, int64_t end) {                              \
+        soften_strips<T>(job, block, summing, pulling, most, begin, end);                                              \
+    }                                                                                                                  \
+    DETENT_FUSED_CLONES void sum_outer_of(const Job<T>& job, Block<T>& block, int64_t most, int64_t from, int64_t to) { \
+        sum_outer<T>(job, block, most, from, to);                                                                      \
+    }                                                                                                                  \
+    DETENT_FUSED_CLONES void pull_back_of(const Job<T>& job, Block<T>& block, int64_t most, int64_t begin,              \
+                                          int64_t end) {                                                               \
+        pull_back<T>(job, block, most, begin, end);                                                                    \
     }
 DETENT_SURROGATE_CLONES(float)
 DETENT_SURROGATE_CLONES(double)
 
-// Shares of the tiles, one per worker, that cut no group; empty if that would leave the work to a few of them.
-std::vector<int64_t> whole_groups(const Grouped& grouped, int64_t workers) {
-    const int64_t count = int64_t(grouped.tiles.size());
+// Shares of the strips, one per worker, that cut no group; empty if that would leave the work to a few of them.
+template <class T>
+std::vector<int64_t> whole_groups(const Block<T>& block, int64_t workers) {
+    const int64_t count = int64_t(block.strips.size());
     std::vector<int64_t> cuts;
     for (int64_t worker = 0; worker <= workers; ++worker) {
         int64_t cut = count * worker / workers;
-        while (cut > 0 && cut < count && grouped.tiles[cut].group == grouped.tiles[cut - 1].group) --cut;
+        while (cut > 0 && cut < count && block.strips[cut].group == block.strips[cut - 1].group) --cut;
         cuts.push_back(cut);
         if (worker && cuts[worker] - cuts[worker - 1] > 1 + count * 5 / (workers * 4)) return {};
     }
@@ -420,11 +365,39 @@ std::vector<int32_t> used_columns(const Segment* segments, int64_t segment_count
     return columns;
 }
 
+// One block: a sum over time has one order for any number of threads, which share the columns, else the inputs, not rows.
+template <class T>
+void surrogate_block(const Job<T>& job, Block<T>& block, int64_t most, int workers) {
+    const int64_t rows = block.to - block.from;
+    const std::vector<int64_t> cuts = job.input ? whole_groups(block, workers) : std::vector<int64_t>();
+    const bool pulling = job.input_gradient && workers == 1 && !cuts.empty();  // one thread has all rows
+    if (job.input)
+        parallel_ranges(rows, workers, [&](int64_t begin, int64_t end) { copy_inputs(job, block, begin, end); });
+    if (pulling) std::fill_n(block.x_gradient.begin(), rows * job.pitch, T(0));
+    if (!cuts.empty())
+        parallel_ranges(workers, workers, [&](int64_t begin, int64_t end) {
+            soften_strips_of(job, block, true, pulling, most, cuts[begin], cuts[end]);
+        });
+    else
+        parallel_ranges(int64_t(block.strips.size()), workers, [&](int64_t begin, int64_t end) {
+            soften_strips_of(job, block, false, false, most, begin, end);
+        });
+    if (job.input && cuts.empty())
+        parallel_ranges(job.width / Lane<T>::width, workers, [&](int64_t begin, int64_t end) {
+            sum_outer_of(job, block, most, begin * Lane<T>::width, end * Lane<T>::width);
+        });
+    if (pulling)
+        add_input_gradients(job, block, 0, rows);
+    else if (job.input_gradient)
+        parallel_ranges(rows, workers, [&](int64_t begin, int64_t end) { pull_back_of(job, block, most, begin, end); });
+}
+
 template <class T, class Cell>
 void surrogate(const T* input, const T* weight, const T* bias, int64_t m, const T* logits, const int64_t* index,
                const int64_t* sizes, int64_t head_count, const Segment* segments, int64_t segment_count,
                const int64_t* starts, const Cell* states, bool noisy, double temperature, uint64_t seed, T* lambda,
                T* input_gradient, T* weight_gradient, T* bias_gradient, int threads) {
+    constexpr int64_t W = Lane<T>::width, LINE = 64 / sizeof(T);
     const std::vector<Head> heads = layout(sizes, head_count);
     const int64_t entries = heads.back().entry + heads.back().size * heads.back().size;
     const int64_t indices = heads.back().index + heads.back().size;
@@ -436,52 +409,38 @@ void surrogate(const T* input, const T* weight, const T* bias, int64_t m, const 
         place[n] = cursor.row();
         if (noisy) keys[n] = step_key(seed, cursor.sequence(), cursor.time());
     }
-    std::vector<T> packed(input ? size_t(entries * m) : 0);
     int64_t most = 0;
-    for (const Head& head : heads) {
-        most = std::max(most, head.size);
-        for (int64_t entry = head.entry; input && entry < head.entry + head.size * head.size; entry += head.size)
-            pack_entries(weight, m, entry, entry + head.size, packed.data() + entry * m);
-    }
-    const Job<T> job{input, weight, bias, packed.data(), m, logits, index, entries, indices, noisy,
-                     T(1.0 / temperature), lambda, input_gradient, weight_gradient, bias_gradient, place.data(),
-                     keys.data()};
-    const int64_t block = std::max(BLOCK_ROWS * most, BLOCK_NUMBERS / std::max<int64_t>(1, m));
-    for (int64_t from = 0; from < rows; from += block) {
-        const int64_t to = std::min(from + block, rows);
+    for (const Head& head : heads) most = std::max(most, head.size);
+    // widths that are no whole vectors get zeros behind them, in copies
+    const int64_t width = (m + W - 1) / W * W, lines = (width + LINE - 1) / LINE;
+    const bool padded = input && width != m;
+    std::vector<T> wide(padded ? size_t(entries * width) : 0), wide_gradient(wide.size());
+    for (int64_t e = 0; padded && e < entries; ++e) std::copy_n(weight + e * m, m, wide.data() + e * width);
+    const Job<T> job{input, padded ? wide.data() : weight, bias, m, width, (lines + (lines + 1) % 2) * LINE, logits, index,
+                     entries, indices, noisy, T(1.0 / temperature), lambda, input ? input_gradient : nullptr,
+                     padded ? wide_gradient.data() : weight_gradient, bias_gradient, place.data(), keys.data()};
+    const int64_t most_rows = std::min(rows, std::max(BLOCK_ROWS * most, BLOCK_NUMBERS / std::max<int64_t>(1, m)));
+    Block<T> block;
+    block.x.resize(size_t(input ? most_rows * job.pitch : 0));
+    block.x_gradient.resize(size_t(job.input_gradient ? most_rows * job.pitch : 0));
+    for (int64_t from = 0; from < rows; from = block.to) {
+        block.from = from, block.to = std::min(from + most_rows, rows);
         const std::vector<int32_t> columns =
-            used_columns(segments, segment_count, starts, states, head_count, from, to);
-        const Grouped grouped = group(heads, columns, from, to, ROWS<T>);
-        const int workers = useful_threads((to - from) * indices * (input ? 4 + m / 4 : 4), threads);
-        const std::vector<int64_t> cuts = input ? whole_groups(grouped, workers) : std::vector<int64_t>();
-        // a sum over time has one order for any number of threads: they share the columns, else the inputs, not rows
-        const bool pulling = !cuts.empty() && workers == 1 && input_gradient;  // rows of the inputs belong to one thread
-        if (!cuts.empty())
-            parallel_ranges(workers, workers, [&](int64_t begin, int64_t end) {
-                soften_tiles_of(job, grouped, true, pulling, cuts[begin], cuts[end]);
-            });
-        else
-            parallel_ranges(int64_t(grouped.tiles.size()), workers, [&](int64_t begin, int64_t end) {
-                soften_tiles_of(job, grouped, false, false, begin, end);
-            });
-        if (input && cuts.empty())
-            parallel_ranges((m + 15) / 16, workers, [&](int64_t begin, int64_t end) {
-                sum_outer_of(job, grouped, begin * 16, std::min(end * 16, m));
-            });
-        if (input && input_gradient && !pulling)
-            parallel_ranges(to - from, workers, [&](int64_t begin, int64_t end) {
-                
-                pull_back_of(job, grouped, from + begin, from + end);
-            });
-        for (int64_t n = from; n < (input ? from : to); ++n)  // with an index, summed per distinct row
+            used_columns(segments, segment_count, starts, states, head_count, block.from, block.to);
+        group(heads, columns, block);
+        const int64_t numbers = (block.to - from) * indices * (input ? 4 + m / 4 : 4);
+        surrogate_block(job, block, most, useful_threads(numbers, threads));
+        for (int64_t n = from; n < (input ? from : block.to); ++n)  // with an index, summed per distinct row
             for (int64_t h = 0; h < head_count; ++h) {
                 const int64_t d = heads[h].size;
                 const T* g = lambda + n * indices + heads[h].index;
                 T* out = bias_gradient + index[place[n]] * entries + heads[h].entry +
-                         columns[h * (to - from) + n - from] * d;
+                         columns[h * (block.to - from) + n - from] * d;
                 for (int64_t j = 0; j < d; ++j) out[j] += g[j];
             }
     }
+    for (int64_t e = 0; padded && e < entries; ++e)
+        for (int64_t i = 0; i < m; ++i) weight_gradient[e * m + i] += wide_gradient[e * width + i];
 }
 
 }  // namespace

@@ -171,6 +171,7 @@ DETENT_AVX2_INLINE void screen_tile(const ScreenBlock& block, const int32_t* pac
         for (int v = 0; v < PAIR; ++v)
             sum[c][v] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_set1_ps(bias[c]), _mm256_loadu_ps(block.scale + 8 * v)));
     const int32_t* x = block.columns.data();
+#pragma GCC unroll 4
     for (int64_t i = 0; i < pairs; ++i, x += LANES, packed += C) {
         __m256i x_v[PAIR];
         for (int v = 0; v < PAIR; ++v) x_v[v] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + 8 * v));
@@ -264,7 +265,9 @@ class Ties {
         const size_t begin = moves_.size();
         for (int64_t j = 0; j < d; ++j)
             if ((j ? leads[(j - 1) * LANES] : 0) >= least) {
-                rows_.push_back(row), weights_.push_back(weight_ + (entry + j) * m_), biases_.push_back(bias_[entry + j]);
+                const float* weights = weight_ + (entry + j) * m_;
+                fetch(weights, weights + m_);
+                rows_.push_back(row), weights_.push_back(weights), biases_.push_back(bias_[entry + j]);
                 moves_.push_back(Cell(j));
             }
         columns_.push_back({cell, place, begin, moves_.size()});

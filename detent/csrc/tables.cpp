@@ -222,7 +222,7 @@ DETENT_AVX2_INLINE void make_screened_tables(const Job<float>& job, const Screen
         }
         for (size_t p = 0; p < panels.size(); ++p) {
             const Panel& panel = panels[p];
-            const int64_t entries = panel.end - panel.begin, before = ties.candidates();
+            const int64_t entries = panel.end - panel.begin;
             for (int b = 0; b < count; ++b) {
                 const int64_t first = (group + b) * LANES;
                 if (packed[p].empty()) {
@@ -234,13 +234,13 @@ DETENT_AVX2_INLINE void make_screened_tables(const Job<float>& job, const Screen
                     arg_max<float, Cell>(job, panel, blocks[b], logits.data(), first);
                 }
             }
-            if ((ties.candidates() - before) * RARE > count * LANES * entries) {
+            if (ties.candidates() * RARE > count * LANES * entries) {
                 packed[p].resize(size_t(entries * from.m));
                 pack_entries(from.weight, from.m, panel.begin, panel.end, packed[p].data());
                 columns.resize(size_t(BLOCKS * from.m * LANES));
             }
+            ties.settle([&](int64_t place) { report_bad(job, place); });
         }
-        ties.settle([&](int64_t place) { report_bad(job, place); });
     }
 }
 

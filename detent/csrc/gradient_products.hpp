@@ -135,21 +135,25 @@ DETENT_INLINE void outer(const T* const* x, int64_t rows, int64_t from, int64_t 
     }
 }
 
-// out[c] += g[0][c] w[0] + g[1][c] w[1] + ..., from inputs i on: C rows, V vectors.
-template <class T, int C, int V>
-DETENT_INLINE void combine_tile(const T* w, int64_t stride, int64_t d, const T* g, int64_t g_stride, T* const* out,
+// Where the factors of a combination lie: that of row n and entry j at j * entry + n * row.
+struct Factors {
+    int64_t entry, row;
+};
+
+// out[c] += g[0][c] w[0] + g[1][c] w[1] + ..., from inputs i on: C rows, V vectors. With `fresh`, out held nothing.
+template <class T, int C, int V, bool fresh = false>
+DETENT_INLINE void combine_tile(const T* w, int64_t stride, int64_t d, const T* g, Factors at, T* const* out,
                                 int64_t i) {
     typedef typename Lane<T>::Vector Vector;
     constexpr int W = Lane<T>::width;
-    Vector sum[C][V];
-    for (int c = 0; c < C; ++c)
+    Vector sum[C][V] = {};
+    for (int c = 0; !fresh && c < C; ++c)
         for (int v = 0; v < V; ++v) sum[c][v] = load(out[c] + i + v * W);
-    const T* row = w + i;
-    for (int64_t j = 0; j < d; ++j, row += stride, g += g_stride) {
+    for (int64_t j = 0; j < d; ++j, w += stride, g += at.entry) {
         T factor[C];
-        for (int c = 0; c < C; ++c) factor[c] = g[c];
+        for (int c = 0; c < C; ++c) factor[c] = g[c * at.row];
         for (int v = 0; v < V; ++v) {
-            const Vector part = load(row + v * W);
+            const Vector part = load(w + v * W);
             for (int c = 0; c < C; ++c) sum[c][v] += part * factor[c];
         }
     }
@@ -157,34 +161,36 @@ DETENT_INLINE void combine_tile(const T* w, int64_t stride, int64_t d, const T* 
         for (int v = 0; v < V; ++v) store(out[c] + i + v * W, sum[c][v]);
 }
 
-template <class T, int C>
-DETENT_INLINE void combine_rows(const T* w, int64_t stride, int64_t m, int64_t d, const T* g, int64_t g_stride,
-                                T* const* out) {
-    constexpr int W = Lane<T>::width;
-    for (int64_t i = 0; i < m;) {
-        const int vectors = up_to_four((m - i) / W);
-        switch (vectors) {
-            case 1: combine_tile<T, C, 1>(w, stride, d, g, g_stride, out, i); break;
-            case 2: combine_tile<T, C, 2>(w, stride, d, g, g_stride, out, i); break;
-            case 3: combine_tile<T, C, 3>(w, stride, d, g, g_stride, out, i); break;
-            default: combine_tile<T, C, 4>(w, stride, d, g, g_stride, out, i);
+// The same for V vectors of every row.
+template <class T, int V, bool fresh = false>
+DETENT_INLINE void combine_vectors(const T* w, int64_t stride, int64_t d, const T* g, Factors at, int64_t rows,
+                                   T* const* out, int64_t i) {
+    for (int64_t n = 0; n < rows;) {
+        const int many = up_to_three(rows - n);
+        const T* factors = g + n * at.row;
+        switch (many) {
+            case 1: combine_tile<T, 1, V, fresh>(w, stride, d, factors, at, out + n, i); break;
+            case 2: combine_tile<T, 2, V, fresh>(w, stride, d, factors, at, out + n, i); break;
+            default: combine_tile<T, 3, V, fresh>(w, stride, d, factors, at, out + n, i);
         }
-        i += vectors * W;
+        n += many;
     }
 }
 
 // out[n] += g[0][n] w[0] + g[1][n] w[1] + ... for every row.
 template <class T>
-DETENT_INLINE void combine(const T* w, int64_t stride, int64_t m, int64_t d, const T* g, int64_t g_stride, int64_t rows,
+DETENT_INLINE void combine(const T* w, int64_t stride, int64_t m, int64_t d, const T* g, Factors at, int64_t rows,
                            T* const* out) {
-    for (int64_t n = 0; n < rows;) {
-        const int many = up_to_three(rows - n);
-        switch (many) {
-            case 1: combine_rows<T, 1>(w, stride, m, d, g + n, g_stride, out + n); break;
-            case 2: combine_rows<T, 2>(w, stride, m, d, g + n, g_stride, out + n); break;
-            default: combine_rows<T, 3>(w, stride, m, d, g + n, g_stride, out + n);
+    constexpr int W = Lane<T>::width;
+    for (int64_t i = 0; i < m;) {
+        const int vectors = up_to_four((m - i) / W);
+        switch (vectors) {
+            case 1: combine_vectors<T, 1>(w + i, stride, d, g, at, rows, out, i); break;
+            case 2: combine_vectors<T, 2>(w + i, stride, d, g, at, rows, out, i); break;
+            case 3: combine_vectors<T, 3>(w + i, stride, d, g, at, rows, out, i); break;
+            default: combine_vectors<T, 4>(w + i, stride, d, g, at, rows, out, i);
         }
-        n += many;
+        i += vectors * W;
     }
 }
 

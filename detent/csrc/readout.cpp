@@ -5,30 +5,66 @@ using namespace detent;
 
 namespace {
 
+// V vectors of one row: the offset, then the vector of every head, in that order.
+template <class T, int V>
+DETENT_INLINE void sum_vectors(const T* const* vectors, size_t heads, const T* offset, int64_t i, T* out) {
+    constexpr int W = Lane<T>::width;
+    typename Lane<T>::Vector sum[V];
+    for (int v = 0; v < V; ++v) sum[v] = load(offset + i + v * W);
+    for (size_t h = 0; h < heads; ++h)
+        for (int v = 0; v < V; ++v) sum[v] += load(vectors[h] + i + v * W);
+    for (int v = 0; v < V; ++v) store(out + i + v * W, sum[v]);
+}
+
 // output[row] = offset + vectors[head 0, its index] + vectors[head 1, its index] + ..., in that order.
 template <class T, class Cell>
 DETENT_INLINE void read_out_rows(const T* vectors, const T* offset, int64_t m, const std::vector<Head>& heads,
                              const Cell* states, T* output, int64_t begin, int64_t end) {
+    constexpr int W = Lane<T>::width, MANY = 8;
+    std::vector<const T*> of_head(heads.size());
     for (int64_t n = begin; n < end; ++n) {
         T* out = output + n * m;
-        for (int64_t i = 0; i < m; ++i) out[i] = offset[i];
-        for (size_t h = 0; h < heads.size(); ++h) {
-            const T* vector = vectors + (heads[h].index + int64_t(states[n * heads.size() + h])) * m;
-            for (int64_t i = 0; i < m; ++i) out[i] += vector[i];
+        for (size_t h = 0; h < heads.size(); ++h)
+            of_head[h] = vectors + (heads[h].index + int64_t(states[n * heads.size() + h])) * m;
+        int64_t i = 0;
+        for (; i + MANY * W <= m; i += MANY * W) sum_vectors<T, MANY>(of_head.data(), heads.size(), offset, i, out);
+        for (; i + W <= m; i += W) sum_vectors<T, 1>(of_head.data(), heads.size(), offset, i, out);
+        for (; i < m; ++i) {
+            T sum = offset[i];
+            for (const T* vector : of_head) sum += vector[i];
+            out[i] = sum;
         }
     }
 }
 
-// gradient[index of head h in row n] += output_gradient[row n], for inputs [from, to), rows in order.
+// gradient[index of head h in row n] += output_gradient[row n], for inputs [from, to), rows in order. The sums of a few
+// inputs lie side by side, so that those of all indices stay in the first cache.
 template <class T, class Cell>
 DETENT_INLINE void read_out_backward_rows(const T* output_gradient, int64_t m, const std::vector<Head>& heads, const Cell* states,
                                 int64_t rows, T* gradient, int64_t from, int64_t to) {
-    for (int64_t n = 0; n < rows; ++n)
-        for (size_t h = 0; h < heads.size(); ++h) {
-            T* out = gradient + (heads[h].index + int64_t(states[n * heads.size() + h])) * m;
-            const T* in = output_gradient + n * m;
-            for (int64_t i = from; i < to; ++i) out[i] += in[i];
+    constexpr int W = Lane<T>::width;
+    constexpr int64_t WIDE = 4 * W, BLOCK = 512;  // inputs, and rows whose gradients stay in the second cache
+    const int64_t indices = heads.back().index + heads.back().size, strips = (to - from + WIDE - 1) / WIDE;
+    std::vector<T> sums(size_t(strips * indices * WIDE), T(0));
+    for (int64_t first = 0; first < rows; first += BLOCK)
+        for (int64_t strip = 0; strip < strips; ++strip) {
+            T* sum = sums.data() + strip * indices * WIDE;
+            const int64_t left = std::min(WIDE, to - from - strip * WIDE);
+            for (int64_t n = first; n < std::min(first + BLOCK, rows); ++n) {
+                const T* in = output_gradient + n * m + from + strip * WIDE;
+                T padded[WIDE] = {};
+                if (left < WIDE) in = std::copy_n(in, left, padded) - left;
+                typename Lane<T>::Vector row[4];
+                for (int v = 0; v < 4; ++v) row[v] = load(in + v * W);
+                for (size_t h = 0; h < heads.size(); ++h) {
+                    T* out = sum + (heads[h].index + int64_t(states[n * heads.size() + h])) * WIDE;
+                    for (int v = 0; v < 4; ++v) store(out + v * W, load(out + v * W) + row[v]);
+                }
+            }
         }
+    for (int64_t k = 0; k < indices; ++k)
+        for (int64_t i = from; i < to; ++i)
+            gradient[k * m + i] += sums[size_t(((i - from) / WIDE * indices + k) * WIDE + (i - from) % WIDE)];
 }
 
 // out[i] = value[0] w[i][0] + value[1] w[i][1] + ..., in that order; `stride` is from one i to the next.

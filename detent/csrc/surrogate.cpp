@@ -270,7 +270,7 @@ DETENT_INLINE void soften_strips(const Job<T>& job, Block<T>& block, bool summin
             sum_bias(g, strip.rows, d, job.bias_gradient + entry);
         }
         if (pulling)
-            combine(job.weight + entry * job.width, job.width, job.width, d, g, STRIP, strip.rows, scratch.x_gradient);
+            combine(job.weight + entry * job.width, job.width, job.width, d, g, {STRIP, 1}, strip.rows, scratch.x_gradient);
         for (int64_t n = 0; n < (summing && (pulling || !job.input_gradient) ? 0 : strip.rows); ++n) {
             T* to = job.lambda + (block.from + block.order[strip.first + n]) * job.indices + group.head->index;
             for (int64_t j = 0; j < d; ++j) to[j] = g[j * STRIP + n];
@@ -310,7 +310,7 @@ DETENT_INLINE void pull_back(const Job<T>& job, Block<T>& block, int64_t most, i
             const Strip strip{int64_t(number), first, std::min(STRIP, last - first)};
             find_rows(job, block, strip, scratch);
             put_lanes(scratch.lambda_rows, (strip.rows + 7) / 8 * 8, d, g);
-            combine(weight, job.width, job.width, d, g, STRIP, strip.rows, scratch.x_gradient);
+            combine(weight, job.width, job.width, d, g, {STRIP, 1}, strip.rows, scratch.x_gradient);
         }
     }
     add_input_gradients(job, block, begin, end);

@@ -307,18 +307,15 @@ int64_t tables(const T* input, const T* weight, const T* bias, int64_t m, const 
     return bad == none ? -1 : bad.load();
 }
 
-// logits: rows x entries; row n is computed from input row place[n], or n where there is no place.
+// logits: rows x entries.
 template <class T>
-DETENT_INLINE void write_logits(const T* input, const int64_t* place, const T* packed, const T* bias, int64_t m,
+DETENT_INLINE void write_logits(const T* input, const T* packed, const T* bias, int64_t m,
                                 int64_t entries, int64_t rows, T* logits, int64_t begin, int64_t end) {
     std::vector<T> columns(size_t(m * ROWS<T>)), block(size_t(entries * ROWS<T>));
     for (int64_t b = begin; b < end; ++b) {
         const int64_t first = b * ROWS<T>;
         const T* block_rows[ROWS<T>];
-        for (int lane = 0; lane < ROWS<T>; ++lane) {
-            const int64_t n = std::min(first + lane, rows - 1);
-            block_rows[lane] = input + (place ? place[n] : n) * m;
-        }
+        for (int lane = 0; lane < ROWS<T>; ++lane) block_rows[lane] = input + std::min(first + lane, rows - 1) * m;
         put_rows(block_rows, m, columns.data());
         product(columns.data(), packed, m, bias, entries, block.data());
         if (first + ROWS<T> <= rows)
@@ -329,39 +326,26 @@ DETENT_INLINE void write_logits(const T* input, const int64_t* place, const T* p
     }
 }
 
-DETENT_CLONES void write_logits_of(const float* input, const int64_t* place, const float* packed, const float* bias,
-                                   int64_t m, int64_t entries, int64_t rows, float* logits, int64_t begin,
+DETENT_CLONES void write_logits_of(const float* input, const float* packed, const float* bias, int64_t m,
+                                   int64_t entries, int64_t rows, float* logits, int64_t begin,
                                    int64_t end) {
-    write_logits<float>(input, place, packed, bias, m, entries, rows, logits, begin, end);
+    write_logits<float>(input, packed, bias, m, entries, rows, logits, begin, end);
 }
-DETENT_CLONES void write_logits_of(const double* input, const int64_t* place, const double* packed, const double* bias,
-                                   int64_t m, int64_t entries, int64_t rows, double* logits, int64_t begin,
+DETENT_CLONES void write_logits_of(const double* input, const double* packed, const double* bias, int64_t m,
+                                   int64_t entries, int64_t rows, double* logits, int64_t begin,
                                    int64_t end) {
-    write_logits<double>(input, place, packed, bias, m, entries, rows, logits, begin, end);
+    write_logits<double>(input, packed, bias, m, entries, rows, logits, begin, end);
 }
 
 template <class T>
-void logits(const T* input, const int64_t* place, const T* weight, const T* bias, int64_t m, int64_t entries,
+void logits(const T* input, const T* weight, const T* bias, int64_t m, int64_t entries,
             int64_t rows, T* out, int threads) {
     std::vector<T> packed(static_cast<size_t>(entries * m));
     pack_entries(weight, m, 0, entries, packed.data());
     const int64_t numbers = rows * (entries * m / 8 + m);
     parallel_ranges((rows + ROWS<T> - 1) / ROWS<T>, useful_threads(numbers, threads), [&](int64_t begin, int64_t end) {
-        write_logits_of(input, place, packed.data(), bias, m, entries, rows, out, begin, end);
+        write_logits_of(input, packed.data(), bias, m, entries, rows, out, begin, end);
     });
-}
-
-template <class T>
-void index_gains(const T* gradient, const T* vectors, int64_t m, int64_t indices, const Segment* segments, int64_t count,
-           T* out, int threads) {
-    const std::vector<T> nothing(static_cast<size_t>(indices), T(0));
-    std::vector<int64_t> place(static_cast<size_t>(local_rows(segments, count)));
-    Cursor cursor(segments, count, 0);
-    for (int64_t& row : place) {
-        row = cursor.row();
-        cursor.next();
-    }
-    logits(gradient, place.data(), vectors, nothing.data(), m, indices, int64_t(place.size()), out, threads);
 }
 
 template <class T>
@@ -392,21 +376,12 @@ DETENT_TABLES(detent_tables_f64, double)
 // The logits themselves, rows x entries: for inputs that many positions share.
 DETENT_API void detent_logits_f32(const float* input, const float* weight, const float* bias, int64_t m,
                                   int64_t entries, int64_t rows, float* out, int threads) {
-    logits<float>(input, nullptr, weight, bias, m, entries, rows, out, threads);
+    logits<float>(input, weight, bias, m, entries, rows, out, threads);
 }
 DETENT_API void detent_logits_f64(const double* input, const double* weight, const double* bias, int64_t m,
                                   int64_t entries, int64_t rows, double* out, int threads) {
-    logits<double>(input, nullptr, weight, bias, m, entries, rows, out, threads);
+    logits<double>(input, weight, bias, m, entries, rows, out, threads);
 }
-
-// The derivative of the loss by reading out each index, local rows x indices: output gradient times vector.
-#define DETENT_INDEX_GAINS(NAME, T)                                                                              \
-    DETENT_API void NAME(const T* gradient, const T* vectors, int64_t m, int64_t indices,                  \
-                         const Segment* segments, int64_t segment_count, T* out, int threads) {            \
-        index_gains<T>(gradient, vectors, m, indices, segments, segment_count, out, threads);                    \
-    }
-DETENT_INDEX_GAINS(detent_index_gains_f32, float)
-DETENT_INDEX_GAINS(detent_index_gains_f64, double)
 
 // The noise itself, local rows x entries, for tests.
 DETENT_API void detent_gumbel(const Segment* segments, int64_t count, int64_t entries, uint64_t seed, float* noise) {

@@ -23,19 +23,20 @@ template <class T>
 struct Job {
     const T* gradient;       // rows x m
     int64_t m, indices;
-    std::vector<T> panels;   // panel after panel: m x PANEL, with zeros behind the last index
+    const T* panels;       // panel after panel: m x PANEL, with zeros behind the last index
     const int64_t* place;    // local row -> row
     T* out;                  // local rows x indices
 };
 
 template <class T>
-std::vector<T> pack(const T* vectors, int64_t m, int64_t indices) {
-    std::vector<T> panels(size_t((indices + PANEL<T> - 1) / PANEL<T> * PANEL<T> * m), T(0));
-    for (int64_t k = 0; k < indices; ++k) {
-        T* to = panels.data() + k / PANEL<T> * PANEL<T> * m + k % PANEL<T>;
-        for (int64_t i = 0; i < m; ++i) to[i * PANEL<T>] = vectors[k * m + i];
+Lines<T> pack(const T* vectors, int64_t m, int64_t indices) {
+    const int64_t panels = (indices + PANEL<T> - 1) / PANEL<T>;
+    Lines<T> packed(panels * PANEL<T> * m);
+    for (int64_t k = 0; k < panels * PANEL<T>; ++k) {
+        T* to = packed.data() + k / PANEL<T> * PANEL<T> * m + k % PANEL<T>;
+        for (int64_t i = 0; i < m; ++i) to[i * PANEL<T>] = k < indices ? vectors[k * m + i] : T(0);
     }
-    return panels;
+    return packed;
 }
 
 // Local rows [begin, end).
@@ -50,7 +51,7 @@ DETENT_INLINE void multiply(const Job<T>& job, int64_t begin, int64_t end) {
             const int64_t left = std::min(PANEL<T>, job.indices - k);
             for (int64_t n = 0; n < rows; ++n)
                 out[n] = left == PANEL<T> ? job.out + (first + n) * job.indices + k : part.data() + n * PANEL<T>;
-            combine_vectors<T, FOUR, true>(job.panels.data() + k * job.m, PANEL<T>, job.m, x.data(), {1, job.m}, rows, out, 0);
+            combine_vectors<T, FOUR, true>(job.panels + k * job.m, PANEL<T>, job.m, x.data(), {1, job.m}, rows, out, 0);
             for (int64_t n = 0; n < (left == PANEL<T> ? 0 : rows); ++n)
                 std::copy_n(out[n], left, job.out + (first + n) * job.indices + k);
         }
@@ -73,7 +74,8 @@ void index_gains(const T* gradient, const T* vectors, int64_t m, int64_t indices
         row = cursor.row();
         cursor.next();
     }
-    const Job<T> job{gradient, m, indices, pack(vectors, m, indices), place.data(), out};
+    const Lines<T> packed = pack(vectors, m, indices);
+    const Job<T> job{gradient, m, indices, packed.data(), place.data(), out};
     const int64_t rows = int64_t(place.size());
     parallel_ranges(rows, useful_threads(rows * (indices * m / 8 + m), threads),
                     [&](int64_t begin, int64_t end) { multiply_of(job, begin, end); });

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "parallel.hpp"
 
@@ -63,6 +64,21 @@ template <class T>
 DETENT_INLINE typename Lane<T>::Vector spread(T value) {
     return typename Lane<T>::Vector{} + value;
 }
+
+// Memory that begins with a cache line, so that no vector of a row lies in two; not initialized.
+template <class T>
+class Lines {
+  public:
+    explicit Lines(int64_t size)
+        : held_(new char[size_t(size) * sizeof(T) + LINE]),
+          data_(reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(held_.get()) + LINE - 1) / LINE * LINE)) {}
+    T* data() const { return data_; }
+
+  private:
+    static constexpr uintptr_t LINE = 64;
+    std::unique_ptr<char[]> held_;
+    T* data_;
+};
 
 // Prefetch rows that are visited in no particular order.
 template <class T>

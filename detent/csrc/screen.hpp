@@ -38,7 +38,8 @@ struct Screen {
 
 // A block of rows in integers: pairs x LANES.
 struct ScreenBlock {
-    std::vector<int32_t> columns;
+    explicit ScreenBlock(const Screen& screen) : columns(screen.pairs * LANES) {}
+    Lines<int32_t> columns;
     float scale[LANES], norm[LANES], error[LANES];  // a, |a x|, |a x - x'|; all zero for a row that floats decide
 };
 
@@ -159,7 +160,6 @@ DETENT_AVX2_INLINE void screen_rows(const Screen& screen, const float* const* ro
         block.scale[lane] = scale, block.norm[lane] = scale > 0 ? scale * norm : 0.0f;
         rounded[lane] = reinterpret_cast<const float*>(row);  // bits to be moved, nothing else
     }
-    block.columns.resize(size_t(screen.pairs * LANES));
     put_rows(rounded, screen.pairs, reinterpret_cast<float*>(block.columns.data()));
 }
 

@@ -21,8 +21,8 @@ class Cursor {
   public:
     Cursor(const Segment* segments, int64_t count, int64_t local) : segments_(segments), count_(count) {
         auto later = [](int64_t value, const Segment& segment) { return value < segment.local; };
-        which_ = std::upper_bound(segments, segments + count, local, later) - segments - 1;
-        offset_ = which_ >= 0 ? local - segments[which_].local : 0;
+        which_ = std::max<int64_t>(0, std::upper_bound(segments, segments + count, local, later) - segments - 1);
+        offset_ = count ? local - segments[which_].local : 0;
         settle();
     }
     bool done() const { return which_ >= count_; }

@@ -77,8 +77,8 @@ struct Strip {
 // the first cache holds only a few of them.
 template <class T>
 struct Block {
-    int64_t from = 0, to = 0;
-    std::vector<T> x, x_gradient;
+    int64_t from, to;
+    Lines<T> x, x_gradient;
     std::vector<int32_t> order;  // rows, head by head, sorted by column, in time order within a column
     std::vector<Group> groups;
     std::vector<Strip> strips;
@@ -172,11 +172,13 @@ DETENT_INLINE void soften(const Job<T>& job, int64_t d, const T* noise, const T*
 // What a strip is worked out in.
 template <class T>
 struct Scratch {
-    std::vector<T> logits, lambda, noise;  // d x STRIP
+    Lines<T> logits, lambda, noise;  // d x STRIP
     const T *x[STRIP], *lambda_rows[STRIP], *logit_rows[STRIP];
     T* x_gradient[STRIP];
     Scratch(const Job<T>& job, int64_t d)
-        : logits(size_t(d * STRIP)), lambda(size_t(d * STRIP)), noise(job.noisy ? size_t(d * STRIP) : 0) {}
+        : logits(d * STRIP), lambda(d * STRIP), noise(job.noisy ? d * STRIP : 0) {
+        std::fill_n(logits.data(), d * STRIP, T(0));  // lanes without a row stay finite
+    }
 };
 
 // Where the rows of a strip lie; beyond its end the last one is repeated, up to whole vectors: harmless, never written.
@@ -298,7 +300,7 @@ template <class T>
 DETENT_INLINE void pull_back(const Job<T>& job, Block<T>& block, int64_t most, int64_t begin, int64_t end) {
     Scratch<T> scratch(job, most);
     T* g = scratch.lambda.data();
-    std::fill(block.x_gradient.begin() + begin * job.pitch, block.x_gradient.begin() + end * job.pitch, T(0));
+    std::fill(block.x_gradient.data() + begin * job.pitch, block.x_gradient.data() + end * job.pitch, T(0));
     for (size_t number = 0; number < block.groups.size(); ++number) {
         const Group& group = block.groups[number];
         const int64_t d = group.head->size;
@@ -373,7 +375,7 @@ void surrogate_block(const Job<T>& job, Block<T>& block, int64_t most, int worke
     const bool pulling = job.input_gradient && workers == 1 && !cuts.empty();  // one thread has all rows
     if (job.input)
         parallel_ranges(rows, workers, [&](int64_t begin, int64_t end) { copy_inputs(job, block, begin, end); });
-    if (pulling) std::fill_n(block.x_gradient.begin(), rows * job.pitch, T(0));
+    if (pulling) std::fill_n(block.x_gradient.data(), rows * job.pitch, T(0));
     if (!cuts.empty())
         parallel_ranges(workers, workers, [&](int64_t begin, int64_t end) {
             soften_strips_of(job, block, true, pulling, most, cuts[begin], cuts[end]);
@@ -420,9 +422,8 @@ void surrogate(const T* input, const T* weight, const T* bias, int64_t m, const 
                      entries, indices, noisy, T(1.0 / temperature), lambda, input ? input_gradient : nullptr,
                      padded ? wide_gradient.data() : weight_gradient, bias_gradient, place.data(), keys.data()};
     const int64_t most_rows = std::min(rows, std::max(BLOCK_ROWS * most, BLOCK_NUMBERS / std::max<int64_t>(1, m)));
-    Block<T> block;
-    block.x.resize(size_t(input ? most_rows * job.pitch : 0));
-    block.x_gradient.resize(size_t(job.input_gradient ? most_rows * job.pitch : 0));
+    Block<T> block{0, 0, Lines<T>(input ? most_rows * job.pitch : 0),
+                   Lines<T>(job.input_gradient ? most_rows * job.pitch : 0), {}, {}, {}};
     for (int64_t from = 0; from < rows; from = block.to) {
         block.from = from, block.to = std::min(from + most_rows, rows);
         const std::vector<int32_t> columns =

@@ -201,11 +201,13 @@ DETENT_AVX2_INLINE void make_screened_tables(const Job<float>& job, const Screen
     const std::vector<Panel>& panels = *job.panels;
     int64_t most = 0;
     for (const Panel& panel : panels) most = std::max(most, panel.end - panel.begin);
-    std::vector<int32_t> scratch(size_t(LANES * screen.pairs)), leads(size_t(most * LANES));
+    std::vector<int32_t> scratch(size_t(LANES * screen.pairs));
+    const Lines<int32_t> leads(most * LANES);
     std::vector<float> columns, logits(size_t(most * LANES));
     std::vector<std::vector<float>> packed(panels.size());  // weights of panels in which candidates are not rare
     std::vector<Block<float>> blocks(BLOCKS);
-    std::vector<ScreenBlock> rounded(BLOCKS);
+    std::vector<ScreenBlock> rounded;
+    for (int b = 0; b < BLOCKS; ++b) rounded.emplace_back(screen);
     Ties<Cell> ties(from.weight, from.bias, from.m);
     Cursor cursor(job.segments, job.segment_count, begin * LANES);
     for (int64_t group = begin; group < end; group += BLOCKS) {

@@ -18,14 +18,28 @@ def autograd_function(
 ) -> Callable[..., Any]:
     """A function with a gradient; `setup` and `backward` as for `torch.library.register_autograd`."""
 
-    class Function(torch.autograd.Function):
-        # PyTorch inspects the signature of `forward` in every call: a short one is faster
+    class Transformed(torch.autograd.Function):
+        """The form that the transforms of torch.func ask for; PyTorch inspects its signature in every call."""
+
         forward = staticmethod(lambda *arguments: function(*arguments))
         setup_context = staticmethod(setup or (lambda ctx, inputs, output: None))
 
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *arguments: Any) -> Any:
+            output = function(*arguments)
+            if setup is not None:
+                setup(ctx, arguments, output)
+            return output
+
     if backward is not None:
-        Function.backward = staticmethod(backward)  # type: ignore[method-assign]
-    return Function.apply
+        Function.backward = Transformed.backward = staticmethod(backward)  # type: ignore[method-assign]
+
+    def apply(*arguments: Any) -> Any:
+        chosen = Transformed if torch._C._are_functorch_transforms_active() else Function
+        return chosen.apply(*arguments)
+
+    return apply
 
 
 def is_traced() -> bool:

@@ -5,10 +5,11 @@
 // From g: the gradient of the row, sum_j g[j] w[k, j], and of the weights of column k, g x^T. Rows are grouped by
 // the column they used, so both are products with d x m weights. No d x d gradient exists anywhere.
 //
-// Blocks of rows come first, heads within them, so that inputs stay in the cache for all heads: lambda becomes g and
-// is summed into the gradients of weight and bias, then the block's input gradients are summed head by head. Every
-// sum over time runs in the order of time, for any block and any number of threads. No table depends on these sums, so
-// multiplications and additions are fused where the processor can; not those of the noise, which is the forward pass's.
+// Blocks of rows come first, heads within them, so that inputs and their gradients stay in the second cache for all
+// heads. The rows of a column are worked through in strips: logits again, g, then the sums of weight, bias and input
+// while all of it is at hand. Every sum over time runs in the order of time, for any block and any number of threads. No
+// table depends on these sums, so multiplications and additions are fused where the processor can; not those of the
+// noise, which is the forward pass's.
 #include "gradient_products.hpp"
 #include "gumbel.hpp"
 #include "logits.hpp"
@@ -56,7 +57,7 @@ struct Job {
     int64_t entries, indices;
     bool noisy;
     T scale;                         // 1 / temperature
-    T* lambda;                       // local rows x indices: lambda comes in, g goes out where `pulling` needs no copy
+    T* lambda;                       // local rows x indices; overwritten by g where other threads need it
     T *input_gradient, *weight_gradient, *bias_gradient;  // rows x m, or null; entries x width; entries
     const int64_t* place;            // local row -> row
     const uint64_t* keys;            // local row -> noise
@@ -446,7 +447,7 @@ void surrogate(const T* input, const T* weight, const T* bias, int64_t m, const 
 
 }  // namespace
 
-// lambda (local rows x indices) becomes g. input_gradient may be null; bias_gradient is entries, or with an index
+// lambda (local rows x indices) is overwritten. input_gradient may be null; bias_gradient is entries, or with an index
 // distinct rows x entries. Gradients are added to what is there. Returns -2 for a cell type it does not take.
 #define DETENT_SURROGATE(NAME, T)                                                                                  \
     DETENT_API int64_t NAME(const T* input, const T* weight, const T* bias, int64_t m, const T* logits,            \

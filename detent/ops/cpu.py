@@ -163,8 +163,8 @@ def surrogate_backward_(
     source: LogitSource, segments: Tensor, starts: Tensor, states: Tensor, lam: Tensor, heads: Sequence[int],
     noise: Noise | None, temperature: float, gradients: tuple[Tensor | None, Tensor | None, Tensor],
 ) -> None:  # fmt: skip
-    """Turn lambda (N S) into the gradient of the used columns in place, and add to the gradients of (input, weight,
-    bias), or with an index of (None, None, logits of the distinct rows)."""
+    """Add to the gradients of (input, weight, bias), or with an index of (None, None, logits of the distinct rows);
+    lambda (N S) is overwritten."""
     _check_arrays(source.input, source.weight, source.bias, source.logits, lam, *gradients)
     getattr(native.library(), f"detent_surrogate_backward_{_suffix(source.weight)}")(
         *_addresses(source), *_heads(heads), segments.data_ptr(), len(segments), starts.data_ptr(),

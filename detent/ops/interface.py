@@ -106,7 +106,7 @@ class Kernels(Protocol):
         self, source: LogitSource, segments: Tensor, starts: Tensor, states: Tensor, lam: Tensor, heads: Sequence[int],
         noise: Noise | None, temperature: float, gradients: LogitGradients,
     ) -> None:  # fmt: skip
-        """Straight-through gradient of the used columns: turn `lam` (N S) into it in place, and add to `gradients`."""
+        """Add the straight-through gradient of the used columns to `gradients`; `lam` (N S) is overwritten."""
 
     def read_out_backward(self, output_grad: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
         """N m, N r -> S m: the gradient of the vectors, summed over the rows that read them."""

@@ -1,4 +1,4 @@
-"""The compiled kernels of the backward pass against plain torch, at widths, head sizes and lengths that fill no tile."""
+"""The compiled kernels of the backward pass against plain torch, at widths, heads and lengths that fill no tile."""
 
 from __future__ import annotations
 
@@ -116,7 +116,8 @@ def test_surrogate_gradients_where_all_rows_use_one_column() -> None:
         native.set_threads(before)
         sums.append(parts)
     assert all(map(torch.equal, *sums))
-    assert bool(sums[0][1][:12].any()) and not bool(sums[0][1][12:].any())
+    assert bool(sums[0][1][:12].any())
+    assert not bool(sums[0][1][12:].any())
 
 
 def test_index_gains_are_products_with_the_vectors(case: tuple[tuple[int, ...], int, Tensor]) -> None:
@@ -129,7 +130,8 @@ def test_index_gains_are_products_with_the_vectors(case: tuple[tuple[int, ...], 
         before = native.set_threads(3)
         found.append(kernels("cpu").index_gains(source.input, vectors, segments))
         native.set_threads(before)
-        assert torch.equal(*found) and torch.allclose(found[0], wanted, rtol=0, atol=tolerance)
+        assert torch.equal(*found)
+        assert torch.allclose(found[0], wanted, rtol=0, atol=tolerance)
 
 
 def test_read_out_and_its_gradient(case: tuple[tuple[int, ...], int, Tensor]) -> None:

@@ -21,6 +21,7 @@ from detent.errors import InvalidConfig, InvalidInput
 from detent.nn.init import fan_in_, truncated_
 from detent.nn.inputs import Rows, as_integers, check_call, steps_below, whole_numbers
 from detent.nn.pretrained import Pretrained
+from detent.nn.soft import soft_states
 from detent.nn.wrapped import is_plain
 from detent.ops.interface import kernels, resolve
 from detent.ops.nfsm_op import NfsmCall, forward_eval, forward_sampled
@@ -45,7 +46,8 @@ class NFSM(Pretrained, nn.Module):
     (torch.Size([2, 100, 16]), torch.Size([2, 2]))
 
     Tables are the arg max of the logits, the lowest index on a tie; the gradient is that of the softmax at
-    `temperature`. With `noise=True` tables are sampled in training mode (Gumbel noise), as in the paper.
+    `temperature`. With `noise=True` tables are sampled in training mode (Gumbel noise), as in the paper. After
+    `detent.nn.soften(layer, temperature)` training mode runs on distributions over indices instead.
 
     With `process_group` (or a one-dimensional DeviceMesh) every rank holds a stretch of each sequence; the states are
     bit for bit those of one process. See `detent.ops.sequence_parallel` for what is exchanged and who gets which
@@ -123,6 +125,7 @@ class NFSM(Pretrained, nn.Module):
         self.backend = resolve(backend)
         self._auto = backend == "auto"
         self._group = group_name(process_group)
+        self.soft_temperature: float | None = None  # set by `detent.nn.soften`
         self.heads = self.config.heads
         entries = sum(d * d for d in self.heads)
         self.value_width = value_width or -(-width // len(self.heads))
@@ -184,7 +187,9 @@ class NFSM(Pretrained, nn.Module):
         plain = is_plain(self.out_proj) and self.gate_proj is None
         params = self._readout_params if plain else self._concatenated_params
         call = self._call(x, state, lengths, cu_seqlens, resets, seed, params)
-        if call.seed is not None or (torch.is_grad_enabled() and call.requires_grad):
+        if self.training and self.soft_temperature is not None:
+            y, final = self._soft_pass(call, carry_gradient)
+        elif call.seed is not None or (torch.is_grad_enabled() and call.requires_grad):
             y, finals = forward_sampled(call)
             final = finals if carry_gradient else indices_of(finals, self.heads)
         else:
@@ -311,6 +316,27 @@ class NFSM(Pretrained, nn.Module):
                 initial_state=self.config.initial_state, temperature=self.config.temperature,
                 chunk=self.config.chunk, backend=self.backend, group=self._group,
             )  # fmt: skip
+
+    def _soft_pass(self, call: NfsmCall, carry_gradient: bool) -> tuple[Tensor, Tensor]:
+        """(read-out of soft states, the likeliest index of every head after the last step); see `detent.nn.soft`."""
+        assert self.soft_temperature is not None
+        refused = {
+            "noise=True": call.seed is not None, "cu_seqlens": call.cu_seqlens is not None,
+            "process_group": bool(self._group), "carry_gradient=True": carry_gradient,
+        }  # fmt: skip
+        for name, given in refused.items():
+            if given:
+                raise InvalidInput(f"soft states do not work with {name}: leave it out, or soften(model, None).")
+        x = call.input if call.row_index is None else nn.functional.embedding(call.row_index, call.input)
+        s = soft_states(
+            x, call.weight, call.bias, self.heads, call.start, self.soft_temperature,
+            lengths=call.lengths, resets=call.resets, initial_state=self.config.initial_state,
+        )  # fmt: skip
+        final = indices_of(s[:, -1], self.heads) if s.shape[1] else call.start
+        r, v = len(self.heads), call.values.shape[1]
+        own = torch.eye(r).repeat_interleave(torch.tensor(self.heads), 0).repeat_interleave(v, 1).to(s)  # S (r v)
+        read = s @ (call.values.repeat(1, r) * own)
+        return nn.functional.linear(read, call.out_weight, call.out_bias), final
 
     def _logit_source(self, rows: Tensor) -> LogitSource:
         return LogitSource(self.logit_input(rows).contiguous(), self._cast(self.weight), self._cast(self.bias))

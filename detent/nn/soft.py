@@ -1,0 +1,91 @@
+"""Soft states: distributions over indices in training, for a layer that is exact in evaluation.
+
+    B  batch     L  length     m  width     r  heads     d  indices of a head     S  the sum of the ds
+
+With soft states a head is a distribution s over its indices, and a step is s_t = P_t s_{t-1}: column k of P_t is the
+softmax of column k of the logits. Forward and backward pass belong to the same smooth function, so a head is moved by
+everything that it could have held. `soften` switches a model's layers between soft and exact states. Begin with soft
+states, lower the temperature, and finish with exact ones: a distribution that is nearly one-hot is nearly an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from detent.errors import InvalidConfig
+from detent.ops.tables import one_hot
+
+
+def soften(model: nn.Module, temperature: float | None) -> None:
+    """Let all NFSM layers of a model train with soft states at this temperature; None: with exact ones.
+
+    It changes nothing in evaluation, and nothing in a model without such layers.
+    """
+    if temperature is not None and not 0 < temperature < float("inf"):
+        raise InvalidConfig(f"the temperature of soft states is positive and finite, or None; got {temperature}.")
+    for module in model.modules():
+        if hasattr(module, "soft_temperature"):
+            setattr(module, "soft_temperature", temperature)  # noqa: B010 (the class is not known here)
+
+
+def soft_states(
+    x: Tensor, weight: Tensor, bias: Tensor, heads: Sequence[int], start: Tensor, temperature: float,
+    *, lengths: Tensor | None = None, resets: Tensor | None = None, initial_state: Sequence[int] = (),
+) -> Tensor:  # fmt: skip
+    """B L S: the distribution of every head after every step, from inputs B L m and start indices B r.
+
+    `weight` and `bias` are those of the layer: row k * d + j of a head scores its move from index k to index j.
+    """
+    (B, L, m), first, entries, parts = x.shape, 0, 0, []
+    rows = x.permute(2, 1, 0).reshape(m, L * B)
+    for d, run in groupby(heads):
+        r = len(list(run))
+        span = slice(entries, entries + r * d * d)
+        logits = torch.addmm(bias[span, None] / temperature, weight[span] / temperature, rows)
+        logits = logits.view(r, d, d, L, B).permute(3, 0, 1, 2, 4)
+        if resets is not None:  # every index moves as the initial one does
+            initial = torch.tensor(initial_state[first : first + r], device=x.device).view(1, r, 1, 1, 1)
+            column = logits.gather(2, initial.expand(L, r, 1, d, B))
+            logits = torch.where(resets.T[:, None, None, None], column, logits)
+        if lengths is not None:  # steps beyond a length are the identity
+            beyond = torch.arange(L, device=x.device)[:, None] >= lengths.to(x.device)
+            stay = torch.eye(d, dtype=x.dtype, device=x.device).log()[:, :, None]
+            logits = torch.where(beyond[:, None, None, None], stay, logits)
+        held = one_hot(start[:, first : first + r], (d,) * r, x.dtype).view(B, r, d).permute(1, 2, 0)
+        states = _SoftRun.apply(logits.contiguous(), held.contiguous())
+        parts.append(states.flatten(1, 2))
+        first, entries = first + r, entries + r * d * d
+    return torch.cat(parts, dim=1).permute(2, 0, 1)
+
+
+class _SoftRun(torch.autograd.Function):
+    """Logits L r k j B and start distributions r k B -> the distributions after every step, L r j B."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, start: Tensor) -> Tensor:
+        moves = logits.softmax(3)
+        states, at = logits.new_empty(*logits.shape[:2], *logits.shape[3:]), start
+        for move, after in zip(moves.unbind(0), states.unbind(0), strict=True):
+            at = torch.sum(move * at[:, :, None], 1, out=after)
+        ctx.save_for_backward(moves, states, start)
+        return states
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        moves, states, start = ctx.saved_tensors
+        # adjoint[t] is the derivative by the distribution after step t, mean[t] by the one before it through step t
+        adjoint, mean = grad.contiguous().clone(), torch.empty_like(states)
+        for t in range(len(moves) - 1, -1, -1):
+            torch.sum(moves[t] * adjoint[t, :, None], 2, out=mean[t])
+            if t:
+                adjoint[t - 1] += mean[t]
+        before = torch.cat([start[None], states[:-1]])
+        logits = (adjoint[:, :, None] - mean[:, :, :, None]).mul_(moves).mul_(before[:, :, :, None])
+        return logits, mean[0] if len(mean) else torch.zeros_like(start)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -61,3 +63,25 @@ def test_text_row_has_answers_and_nats_at_both_lengths(cell: str, monkeypatch: p
     for length in ("64", "130"):
         assert 0 <= row[length]["answers"] <= 1
         assert row[length]["nats"] > 0
+
+
+def test_soft_states_become_sharper_and_then_exact() -> None:
+    temperatures = [text.soft_temperature(share / 100) for share in range(100)]
+    assert temperatures[0] == temperatures[50] == 1.0
+    assert temperatures[62] == pytest.approx(0.664)
+    assert temperatures[75:] == [None] * 25
+    assert all(after <= before for before, after in pairwise(temperatures[:75]))
+
+
+def test_models_are_evaluated_with_exact_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text, "LENGTH", 16)
+    torch.manual_seed(0)
+    generator = np.random.default_rng(0)
+    model = text.TextModel(19, text.CELLS["nfsm"]())
+    layer = model.layers[0].layer
+    seen = []
+    layer.register_forward_pre_hook(lambda module, args: seen.append(module.soft_temperature))
+    text.fit(model, torch.from_numpy(text.key_value(64, 16, generator).tokens), generator, 1.5)
+    assert seen[0] == 1.0
+    assert seen[-1] is layer.soft_temperature is None
+    assert sorted(filter(None, seen), reverse=True) == [one for one in seen if one is not None]

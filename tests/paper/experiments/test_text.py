@@ -81,7 +81,7 @@ def test_models_are_evaluated_with_exact_states(monkeypatch: pytest.MonkeyPatch)
     layer = model.layers[0].layer
     seen = []
     layer.register_forward_pre_hook(lambda module, args: seen.append(module.soft_temperature))
-    text.fit(model, torch.from_numpy(text.key_value(64, 16, generator).tokens), generator, 1.5)
+    text.fit(model, torch.from_numpy(text.key_value(64, 16, generator).tokens), generator, 1.5, soft=True)
     assert seen[0] == 1.0
     assert seen[-1] is layer.soft_temperature is None
     assert sorted(filter(None, seen), reverse=True) == [one for one in seen if one is not None]

@@ -11,7 +11,7 @@ HEADERS = [
     f"{NATIVE}/{name}.hpp"
     for name in (
         *("thread_pool", "parallel", "lanes", "gumbel", "logits", "gradient_products", "screen", "segments"),
-        *("program", "decode", "registers", "lookback", "walk"),
+        *("program", "decode", "registers", "lookback", "walk", "fold"),
     )
 ]
 

@@ -88,7 +88,6 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "detent_merger_new": (_POINTER, _MERGER),
     "detent_merger_free": (None, [_POINTER]),
     "detent_merger_run": (c_int, [_POINTER, _SIZE, _SIZE]),
-    "detent_merger_states": (c_int64, [_POINTER]),
     "detent_merger_work": (c_int64, [_POINTER]),
     "detent_merger_export": (None, [_POINTER, _POINTER]),
     "detent_refine_totals": (None, _REFINE_TOTALS),

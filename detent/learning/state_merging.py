@@ -163,7 +163,7 @@ class _NativeMerger:
     ) -> None:  # fmt: skip
         self.library, self.nodes = native.library(), len(tree.parent)
         prior = np.ascontiguousarray(prior, np.int64)
-        symbols, outputs = prior.shape
+        symbols, outputs = int(tree.symbol.max()) + 1, prior.shape[1]
         self.handle = self.library.detent_merger_new(
             *(a.ctypes.data for a in (tree.parent, tree.symbol, tree.visits)), self.nodes,
             *(a.ctypes.data for a in (tree.node, tree.output, tree.count)), len(tree.node), int(mealy), int(noisy),

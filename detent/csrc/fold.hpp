@@ -34,6 +34,21 @@ struct Edge {
     int32_t symbol, target, next, place;
 };
 
+// A set of nodes, in which several share a bit.
+struct NodeSet {
+    uint64_t words[4] = {};
+
+    void add(int32_t node) { words[(node >> 6) & 3] |= uint64_t(1) << (node & 63); }
+    void add(const NodeSet& other) {
+        for (int i = 0; i < 4; ++i) words[i] |= other.words[i];
+    }
+    bool meets(const NodeSet& other) const {
+        uint64_t both = 0;
+        for (int i = 0; i < 4; ++i) both |= words[i] & other.words[i];
+        return both != 0;
+    }
+};
+
 struct Settings {
     bool mealy, noisy;
     int64_t symbols, outputs, right, wrong;
@@ -54,12 +69,11 @@ struct Graph {
     std::vector<Other> others;
     int64_t work = 0;              // pairs of nodes that were folded
 
-    // The region of a state is the state with the trees that hang from it. Regions are noted in sets of 64 bits, in
-    // which large numbers of states share bits.
-    uint64_t reached = 0;  // regions that the last fold looked at
-    uint64_t changed = 0;  // regions that the last fold changed
-
-    static uint64_t bit(int32_t state) { return uint64_t(1) << (state & 63); }
+    // A region is a state alone, or the whole tree of a child that is not one; it is named by its root. The score of a
+    // fold depends on the trees that it enters and on the states that it adds something to, not on other states: their
+    // edges to states and their outputs never change.
+    NodeSet reached;  // regions that the score of the last fold depends on
+    NodeSet changed;  // regions that it changed
 
     void promote(int32_t node) {
         number[node] = int32_t(states.size());
@@ -147,7 +161,7 @@ struct Graph {
             if (seen[to] != NONE) return IMPOSSIBLE;
             seen[to] = output;
             first_seen.push_back(to);
-            changed |= bit(region);
+            changed.add(region);
             return 0;
         }
         const Histogram source = histograms[from];
@@ -181,14 +195,14 @@ struct Graph {
 
     template <bool COMMIT>
     int64_t fold(int32_t one, int32_t other) {
-        pairs.assign(1, {one, other, number[one]});
-        reached = changed = 0;
+        pairs.assign(1, {one, other, one});
+        reached = changed = NodeSet();
         others_before = others.size();
         int64_t score = 0;
         for (size_t next = 0; next < pairs.size(); ++next) {  // breadth-first: short words contradict most often
-            const auto [left, right, above] = pairs[next];
-            const int32_t region = number[left] != NONE ? number[left] : above;
-            reached |= bit(region);
+            const auto [left, right, region] = pairs[next];
+            const bool is_state = number[left] != NONE;
+            if (!is_state) reached.add(region);
             ++work;
             if (!set.mealy) {
                 const int64_t gain = combine(left, right, 0, region);
@@ -201,7 +215,7 @@ struct Graph {
                 const int32_t same = find(left, edge.symbol);
                 if (same == NONE) {
                     link(left, edge);
-                    changed |= bit(region);
+                    changed.add(region);
                     continue;
                 }
                 if (set.mealy) {
@@ -211,7 +225,7 @@ struct Graph {
                 }
                 // nothing is left to compare at the end of a word
                 if (COMMIT || !set.mealy || head[edge.target] != NONE)
-                    pairs.push_back({edges[same].target, edge.target, region});
+                    pairs.push_back({edges[same].target, edge.target, is_state ? edges[same].target : region});
             }
             if (COMMIT) {
                 into[right] = left;
@@ -219,6 +233,7 @@ struct Graph {
                 rank[left] = std::min(rank[left], rank[right]);  // which of the two is kept depends on the traversal
             }
         }
+        reached.add(changed);
         return score;
     }
 

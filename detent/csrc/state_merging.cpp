@@ -13,6 +13,7 @@ namespace {
 
 using detent::Graph;
 using detent::IMPOSSIBLE;
+using detent::NodeSet;
 using detent::NONE;
 
 enum Order { VISITS, EVIDENCE, MARGIN, SHORTLEX };
@@ -20,8 +21,8 @@ enum Order { VISITS, EVIDENCE, MARGIN, SHORTLEX };
 // The result of folding a blue node into a state.
 struct Trial {
     int64_t score;
-    uint64_t reached;   // regions that it depends on
-    int64_t when = -1;  // the number of changes before it
+    NodeSet reached;    // regions that it depends on
+    int64_t when = -1;  // the number of changes for which it holds
 };
 
 struct Blue {
@@ -40,8 +41,7 @@ struct Merger {
     std::vector<std::vector<Trial>> trials;  // of blue nodes with every state
     std::vector<int32_t> slot;               // of a blue node in `trials`
     std::vector<int32_t> free_slots;
-    int64_t changes = 0;
-    int64_t changed_at[64] = {};  // by region
+    std::vector<NodeSet> changes;  // regions that each merge or promotion changed
     std::vector<Blue> blue;
 
     bool comes_first(const Blue& a, const Blue& b) const {
@@ -62,21 +62,18 @@ struct Merger {
             }
     }
 
-    void note_changes(uint64_t regions) {
-        ++changes;
-        for (; regions; regions &= regions - 1) changed_at[__builtin_ctzll(regions)] = changes;
-    }
-
     void merge(const Blue& child, int32_t state) {
         forget(child.node);
         graph.merge(child.edge, state);
-        note_changes(graph.changed | Graph::bit(child.parent));
+        changes.push_back(graph.changed);
+        changes.back().add(child.node);
     }
 
     void promote(const Blue& child) {
         forget(child.node);
         graph.promote(child.node);
-        note_changes(Graph::bit(child.parent));  // the tree of the child leaves the region of its parent
+        changes.emplace_back();
+        changes.back().add(child.node);  // from now on a region for itself, and its children are others
     }
 
     void forget(int32_t node) {
@@ -101,11 +98,11 @@ struct Merger {
         return found;
     }
 
-    bool is_valid(const Trial& trial) const {
+    bool is_valid(Trial& trial) const {
         if (trial.when < 0) return false;
         if (trial.score == IMPOSSIBLE) return true;
-        for (uint64_t left = trial.reached; left; left &= left - 1)
-            if (changed_at[__builtin_ctzll(left)] > trial.when) return false;
+        for (; trial.when < int64_t(changes.size()); ++trial.when)
+            if (trial.reached.meets(changes[trial.when])) return false;
         return true;
     }
 
@@ -114,8 +111,9 @@ struct Merger {
         Trial& trial = (*kept)[state];
         if (!is_valid(trial)) {
             trial.score = graph.attempt(child.edge, state);
-            trial.reached = graph.reached | Graph::bit(child.parent);
-            trial.when = changes;
+            trial.reached = graph.reached;
+            trial.reached.add(child.node);
+            trial.when = int64_t(changes.size());
         }
         return trial.score;
     }

@@ -56,6 +56,11 @@ _MERGER = [
     *(_INT, _INT, _INT, _POINTER, _SIZE, _SIZE),  # Mealy, noisy, order, ranks, symbols, outputs
     *(_POINTER, _SIZE, _SIZE, _SIZE),  # priors, weights of right and wrong outputs, threshold
 ]
+_PARTITION_MACHINE = [
+    *(*_TREE, *_OBSERVED, _SIZE),
+    *(_POINTER, _SIZE, _SIZE, _SIZE, _INT),  # states of nodes, states, symbols, outputs, Mealy
+    *(_POINTER, _POINTER, _POINTER),  # tables, read-out, visits
+]
 _REFINE_TOTALS = [
     *(*_TREE[:2], _SIZE, *_OBSERVED, _SIZE),
     *(_POINTER, _POINTER, _POINTER, _SIZE, _INT),  # tables, read-out, states of nodes, states, Mealy
@@ -84,12 +89,15 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "detent_tree_observations": (c_int64, [_POINTER]),
     "detent_tree_add": (c_int64, [*[_POINTER] * 6, _SIZE, _SIZE]),
     "detent_tree_merge": (None, [_POINTER, *_TREE, *_OBSERVED, _POINTER, _SIZE]),
+    "detent_tree_ranks": (None, [_POINTER, _POINTER, _SIZE, _POINTER]),
     "detent_tree_export": (None, [_POINTER, *_TREE[:3], *_OBSERVED, _POINTER]),
     "detent_merger_new": (_POINTER, _MERGER),
     "detent_merger_free": (None, [_POINTER]),
     "detent_merger_run": (c_int, [_POINTER, _SIZE, _SIZE]),
     "detent_merger_work": (c_int64, [_POINTER]),
     "detent_merger_export": (None, [_POINTER, _POINTER]),
+    "detent_partition_machine": (c_int64, _PARTITION_MACHINE),
+    "detent_partition_run": (None, [*_TREE[:2], _SIZE, _POINTER, _SIZE, _POINTER]),
     "detent_refine_totals": (None, _REFINE_TOTALS),
     "detent_gumbel": (None, [*_SEGMENTS, _SIZE, _SEED, _POINTER]),
     "detent_prefix": (c_int64, [*_CELLS, _SIZE, _SIZE, *_HEADS, _POINTER, _INT]),

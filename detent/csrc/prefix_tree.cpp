@@ -2,6 +2,7 @@
 //
 // Node 0 is the empty word. Children are found in one hash table with open addressing, keyed by parent and symbol.
 // Nodes are numbered in the order in which traces reach them, so that the tree does not depend on the hash table.
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <vector>
@@ -117,6 +118,23 @@ void detent_tree_merge(void* handle, const int32_t* parent, const int32_t* symbo
         tree.visits[place[i]] += visits[i];
     }
     for (int64_t o = 0; o < observations; ++o) tree.observe(place[node[o]], output[o], count[o], line[o]);
+}
+
+// The place of every node when prefixes are sorted by length, then by their symbols.
+void detent_tree_ranks(const int32_t* parent, const int32_t* symbol, int64_t nodes, int64_t* rank) {
+    std::vector<int32_t> begin(nodes + 1, 0), children(nodes), queue{0};
+    for (int64_t c = 1; c < nodes; ++c) ++begin[parent[c] + 1];
+    for (int64_t q = 0; q < nodes; ++q) begin[q + 1] += begin[q];
+    std::vector<int32_t> place(begin);
+    for (int64_t c = 1; c < nodes; ++c) children[place[parent[c]]++] = int32_t(c);
+    queue.reserve(nodes);
+    for (int64_t i = 0; i < nodes; ++i) {
+        const int32_t q = queue[i];
+        const auto first = children.begin() + begin[q], last = children.begin() + begin[q + 1];
+        std::sort(first, last, [symbol](int32_t a, int32_t b) { return symbol[a] < symbol[b]; });
+        queue.insert(queue.end(), first, last);
+        rank[q] = i;
+    }
 }
 
 void detent_tree_export(void* handle, int32_t* parent, int32_t* symbol, int64_t* visits, int32_t* node,

@@ -7,8 +7,7 @@ learn([(["open", "close"], ["ok", "ok"]), ...]).outputs(["open", "open"])
 from __future__ import annotations
 
 import os
-from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -124,36 +123,48 @@ class TraceTree:
 
 def _parts(traces: Iterable[Trace], log: TraceTree) -> Iterator[tuple[Ints, ...]]:
     """Chunks of encoded traces: (symbols, outputs, lengths, initial outputs, lines)."""
-    arrays = [array("i"), array("i"), array("q"), array("i"), array("q")]
-    symbols, outputs, lengths, initial, lines = arrays
-    known, seen = log.symbols, log.outputs
+    inputs: list[str] = []
+    seen: list[str | None] = []
+    """The outputs of every trace, and after them the one before its first input."""
+    lengths: list[int] = []
+    lines: list[int] = []
     for trace in traces:
-        try:
-            encoded = list(map(known.__getitem__, trace.inputs))
-        except KeyError:
-            encoded = [known.setdefault(name, len(known)) for name in trace.inputs]
-        symbols.fromlist(encoded)
-        try:
-            encoded = list(map(seen.__getitem__, trace.outputs))  # type: ignore[arg-type]
-        except KeyError:
-            encoded = [MISSING if name is None else seen.setdefault(name, len(seen)) for name in trace.outputs]
-        outputs.fromlist(encoded)
-        missing = encoded.count(MISSING)
-        first = MISSING if trace.initial is None else seen.setdefault(trace.initial, len(seen))
-        initial.append(first)
-        log.everywhere |= len(trace.inputs) - missing > 1 or (
-            len(trace.inputs) == 1 and missing == 0 and trace.initial is not None
-        )
-        log.observed += len(trace.inputs) - missing + (first != MISSING)
-        log.length += len(trace.inputs)
+        inputs += trace.inputs
+        seen += trace.outputs
+        seen.append(trace.initial)
         lengths.append(len(trace.inputs))
         lines.append(trace.line)
-        if len(symbols) >= CHUNK or len(lengths) >= CHUNK:
-            yield tuple(np.array(part) for part in arrays)
-            for part in arrays:
-                del part[:]
-    if len(lengths):
-        yield tuple(np.array(part) for part in arrays)
+        if len(inputs) >= CHUNK or len(lengths) >= CHUNK:
+            yield _encode(inputs, seen, lengths, lines, log)
+            inputs, seen, lengths, lines = [], [], [], []
+    if lengths:
+        yield _encode(inputs, seen, lengths, lines, log)
+
+
+def _encode(
+    inputs: list[str], seen: list[str | None], lengths: list[int], lines: list[int], log: TraceTree
+) -> tuple[Ints, ...]:
+    """One chunk: new names are numbered in the order in which they came."""
+    symbols = _numbers(inputs, log.symbols)
+    codes = _numbers(seen, log.outputs)
+    length = np.array(lengths, np.int64)
+    last = np.cumsum(length + 1) - 1
+    initial, is_output = codes[last], np.ones(len(codes), bool)
+    is_output[last] = False
+    observed = np.add.reduceat(is_output & (codes != MISSING), last - length, dtype=np.int64)
+    log.everywhere |= bool(((observed > 1) | ((length == 1) & (observed == 1) & (initial != MISSING))).any())
+    log.observed += int((codes != MISSING).sum())
+    log.length += len(inputs)
+    return symbols, codes[is_output], length, initial, np.array(lines, np.int64)
+
+
+def _numbers(names: Sequence[str | None], known: dict[str, int]) -> Ints:
+    """The number of every name, MISSING for None."""
+    for name in dict.fromkeys(names):
+        if name is not None:
+            known.setdefault(name, len(known))
+    number: dict[str | None, int] = {**known, None: MISSING}
+    return np.fromiter(map(number.__getitem__, names), np.int32, len(names))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -405,26 +405,35 @@ def as_traces(traces: Iterable[Any]) -> Iterator[Trace]:
     for number, trace in enumerate(traces, start=1):
         if isinstance(trace, Trace):
             yield trace
-            continue
-        if isinstance(trace, str) or not isinstance(trace, Sequence) or (isinstance(trace, tuple) and len(trace) != 2):
+        elif isinstance(trace, tuple) and len(trace) == 2:
+            inputs, seen = _names(trace[0]), trace[1]
+            if not isinstance(seen, list | tuple):
+                yield at_end(inputs, None if seen is None else str(seen), number)
+                continue
+            outputs = _outputs(seen)
+            if len(outputs) not in (len(inputs), len(inputs) + 1):
+                raise InvalidInput(f"trace {number}: {len(inputs)} inputs go with {len(outputs)} outputs.")
+            initial = outputs.pop(0) if len(outputs) > len(inputs) else None
+            yield Trace(inputs, outputs, initial, number)
+        elif isinstance(trace, Sequence) and not isinstance(trace, str | tuple):
+            pairs = list(trace)
+            initial = str(pairs.pop(0)) if pairs and not isinstance(pairs[0], list | tuple) else None
+            if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+                raise InvalidInput(f"trace {number}: a list of (input, output) pairs was wanted; got {trace!r:.60}.")
+            yield Trace([str(a) for a, _ in pairs], [str(b) for _, b in pairs], initial, number)
+        else:
             raise InvalidInput(
                 f"trace {number}: wanted (inputs, outputs) or a list of (input, output) pairs; got {trace!r:.60}."
             )
-        if isinstance(trace, tuple):
-            inputs = list(map(str, trace[0]))
-            if isinstance(trace[1], list | tuple):
-                outputs: list[str | None] = list(map(str, trace[1]))
-                if None in trace[1]:
-                    outputs = [None if output is None else str(output) for output in trace[1]]
-                if len(outputs) not in (len(inputs), len(inputs) + 1):
-                    raise InvalidInput(f"trace {number}: {len(inputs)} inputs go with {len(outputs)} outputs.")
-                initial = outputs.pop(0) if len(outputs) > len(inputs) else None
-                yield Trace(inputs, outputs, initial, number)
-            else:
-                yield at_end(inputs, None if trace[1] is None else str(trace[1]), number)
-            continue
-        pairs = list(trace)
-        initial = str(pairs.pop(0)) if pairs and not isinstance(pairs[0], list | tuple) else None
-        if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
-            raise InvalidInput(f"trace {number}: a list of (input, output) pairs was wanted; got {trace!r:.60}.")
-        yield Trace([str(a) for a, _ in pairs], [str(b) for _, b in pairs], initial, number)
+
+
+def _names(word: Iterable[Any]) -> list[str]:
+    names = list(word)
+    return names if set(map(type, names)) <= {str} else list(map(str, names))
+
+
+def _outputs(seen: Sequence[Any]) -> list[str | None]:
+    names = list(seen)
+    if set(map(type, names)) <= {str, type(None)}:
+        return names
+    return [None if name is None else str(name) for name in names]

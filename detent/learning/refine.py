@@ -44,7 +44,7 @@ def refine(tree: TreeArrays, merged: MergedStates, *, symbols: int, outputs: int
             states = _run(tree, tables.reshape(merged.tables.shape))
             if states.min() == MISSING:  # what follows was never seen where the transition goes now
                 continue
-            better = machine_of(tree, *_numbered(states), symbols, outputs, mealy)
+            better = machine_of(tree, _numbered(states, merged.n_states), symbols, outputs, mealy)
             if better.disagreeing < merged.disagreeing:
                 break
         else:
@@ -60,6 +60,7 @@ def totals(tree: TreeArrays, merged: MergedStates, right: int, wrong: int) -> In
         group = tree.symbol[1:].astype(np.int64) * n + state_of[tree.parent[1:]]
         return _sum_rows(group, _values(tree, merged, right, wrong)[1:], merged.tables.size)
     total = np.zeros((merged.tables.size, n), np.int64)
+    state_of = np.ascontiguousarray(state_of, np.int32)
     tables, readout = (np.ascontiguousarray(part, np.int64) for part in (merged.tables, merged.readout))
     native.library().detent_refine_totals(
         tree.parent.ctypes.data, tree.symbol.ctypes.data, len(tree.parent),
@@ -69,9 +70,12 @@ def totals(tree: TreeArrays, merged: MergedStates, right: int, wrong: int) -> In
     return total
 
 
-def _numbered(states: Ints) -> tuple[Ints]:
+def _numbered(states: Ints, n: int) -> Ints:
     """States that are still reached, numbered anew; the start stays 0."""
-    return (np.unique(states, return_inverse=True)[1].astype(np.int32),)
+    is_reached = np.zeros(n, bool)
+    is_reached[states] = True
+    number = np.cumsum(is_reached, dtype=np.int32) - 1
+    return number[states]
 
 
 def _sum_rows(group: Ints, rows: Ints, groups: int) -> Ints:
@@ -82,7 +86,15 @@ def _sum_rows(group: Ints, rows: Ints, groups: int) -> Ints:
 
 
 def _run(tree: TreeArrays, tables: Ints) -> Ints:
-    """N: the state at every node."""
+    """N: the state at every node, MISSING somewhere where a transition is."""
+    if native.available():
+        found = np.empty(len(tree.parent), np.int32)
+        tables = np.ascontiguousarray(tables, np.int64)
+        native.library().detent_partition_run(
+            tree.parent.ctypes.data, tree.symbol.ctypes.data, len(found), tables.ctypes.data, tables.shape[1],
+            found.ctypes.data,
+        )  # fmt: skip
+        return found
     states = np.zeros(len(tree.parent), np.int64)
     for level in tree.levels:
         states[level] = tables[tree.symbol[level], states[tree.parent[level]]]

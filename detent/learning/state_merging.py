@@ -119,6 +119,8 @@ def merge_states(
 def machine_of(tree: TreeArrays, state_of: Ints, symbols: int, outputs: int, mealy: bool) -> MergedStates:
     """The machine of a partition of the tree's nodes; where outputs differ, the most frequent one counts."""
     n = int(state_of.max()) + 1
+    if native.available():
+        return _native_machine_of(tree, state_of, n, symbols, outputs, mealy)
     tables = np.full((symbols, n), MISSING)
     before, after, symbol = state_of[tree.parent[1:]], state_of[1:], tree.symbol[1:].astype(np.int64)
     tables[symbol, before] = after
@@ -134,6 +136,20 @@ def machine_of(tree: TreeArrays, state_of: Ints, symbols: int, outputs: int, mea
     readout = np.where(table.any(axis=1), table.argmax(axis=1), MISSING)
     wrong = int(table.sum() - table.max(axis=1, initial=0).sum())
     return MergedStates(tables, readout.reshape(symbols, n) if mealy else readout, visits, wrong)
+
+
+def _native_machine_of(
+    tree: TreeArrays, state_of: Ints, n: int, symbols: int, outputs: int, mealy: bool
+) -> MergedStates:  # fmt: skip
+    state_of = np.ascontiguousarray(state_of, np.int32)
+    tables, visits = np.empty((2, symbols, n), np.int64)
+    readout = np.empty((symbols, n) if mealy else n, np.int64)
+    wrong = native.library().detent_partition_machine(
+        *(a.ctypes.data for a in (tree.parent, tree.symbol, tree.visits)), len(tree.parent),
+        *(a.ctypes.data for a in (tree.node, tree.output, tree.count)), len(tree.node), state_of.ctypes.data, n,
+        symbols, outputs, int(mealy), *(a.ctypes.data for a in (tables, readout, visits)),
+    )  # fmt: skip
+    return MergedStates(tables, readout, visits, int(wrong))
 
 
 def _sums(place: Ints, count: Ints, size: int) -> Ints:

@@ -29,17 +29,34 @@ struct Blue {
     int32_t edge, parent, node;  // its parent is the number of a state
 };
 
+// The best state for a blue node, the first on a tie, and the next best score.
 struct Best {
-    int64_t score, second;
-    int32_t state;
+    int64_t score = IMPOSSIBLE, second = IMPOSSIBLE;
+    int32_t state = NONE;
+
+    void add(int64_t found, int32_t s) {
+        if (found == IMPOSSIBLE) return;
+        if (state == NONE || found > score)
+            second = score, score = found, state = s;
+        else
+            second = std::max(second, found);
+    }
+};
+
+// The trials of a blue node with every state.
+struct Trials {
+    std::vector<Trial> of;
+    NodeSet reached;  // by all of them
+    Best best;
+    int64_t when = 0;
 };
 
 struct Merger {
     Graph graph;
     int order;
     int64_t threshold;
-    std::vector<std::vector<Trial>> trials;  // of blue nodes with every state
-    std::vector<int32_t> slot;               // of a blue node in `trials`
+    std::vector<Trials> trials;  // of blue nodes
+    std::vector<int32_t> slot;   // of a blue node in `trials`
     std::vector<int32_t> free_slots;
     std::vector<NodeSet> changes;  // regions that each merge or promotion changed
     std::vector<Blue> blue;
@@ -78,12 +95,12 @@ struct Merger {
 
     void forget(int32_t node) {
         if (slot.empty() || slot[node] == NONE) return;
-        trials[slot[node]].clear();
+        trials[slot[node]] = Trials();
         free_slots.push_back(slot[node]);
         slot[node] = NONE;
     }
 
-    std::vector<Trial>& trials_of(int32_t node) {
+    Trials& trials_of(int32_t node) {
         if (slot.empty()) slot.assign(graph.head.size(), NONE);
         if (slot[node] == NONE) {
             if (free_slots.empty()) {
@@ -93,43 +110,47 @@ struct Merger {
             slot[node] = free_slots.back();
             free_slots.pop_back();
         }
-        std::vector<Trial>& found = trials[slot[node]];
-        found.resize(graph.states.size());
-        return found;
+        return trials[slot[node]];
     }
 
-    bool is_valid(Trial& trial) const {
-        if (trial.when < 0) return false;
-        if (trial.score == IMPOSSIBLE) return true;
-        for (; trial.when < int64_t(changes.size()); ++trial.when)
-            if (trial.reached.meets(changes[trial.when])) return false;
+    // Whether what was reached is unchanged since `when`, which moves on.
+    bool is_unchanged(const NodeSet& reached, int64_t& when) const {
+        for (; when < int64_t(changes.size()); ++when)
+            if (reached.meets(changes[when])) return false;
         return true;
     }
 
-    int64_t score(const Blue& child, int32_t state, std::vector<Trial>* kept) {
-        if (kept == nullptr) return graph.attempt(child.edge, state);
-        Trial& trial = (*kept)[state];
-        if (!is_valid(trial)) {
-            trial.score = graph.attempt(child.edge, state);
-            trial.reached = graph.reached;
-            trial.reached.add(child.node);
-            trial.when = int64_t(changes.size());
-        }
-        return trial.score;
+    Best best_state(const Blue& child) {
+        Best best;
+        for (int32_t s = 0; s < int32_t(graph.states.size()); ++s) best.add(graph.attempt(child.edge, s), s);
+        return best;
     }
 
-    // The best state for a blue node, the first on a tie, and the next best score.
-    Best best_state(const Blue& child, std::vector<Trial>* kept) {
-        Best best{IMPOSSIBLE, IMPOSSIBLE, NONE};
-        for (int32_t s = 0; s < int32_t(graph.states.size()); ++s) {
-            const int64_t found = score(child, s, kept);
-            if (found == IMPOSSIBLE) continue;
-            if (best.state == NONE || found > best.score)
-                best = {found, best.score, s};
-            else
-                best.second = std::max(best.second, found);
+    // The same from trials that were kept; a contradiction stays one.
+    Best best_kept(const Blue& child) {
+        Trials& kept = trials_of(child.node);
+        int32_t s = int32_t(kept.of.size());
+        if (!is_unchanged(kept.reached, kept.when)) {
+            kept.best = Best();
+            kept.reached = NodeSet();
+            s = 0;
         }
-        return best;
+        kept.of.resize(graph.states.size());
+        kept.when = int64_t(changes.size());
+        for (; s < int32_t(graph.states.size()); ++s) {
+            Trial& trial = kept.of[s];
+            const bool is_known =
+                trial.when >= 0 && (trial.score == IMPOSSIBLE || is_unchanged(trial.reached, trial.when));
+            if (!is_known) {
+                trial.score = graph.attempt(child.edge, s);
+                trial.reached = graph.reached;
+                trial.reached.add(child.node);
+                trial.when = int64_t(changes.size());
+            }
+            if (trial.score != IMPOSSIBLE) kept.reached.add(trial.reached);
+            kept.best.add(trial.score, s);
+        }
+        return kept.best;
     }
 
     bool enough(int64_t score) const { return score != IMPOSSIBLE && (!graph.set.noisy || score >= threshold); }
@@ -141,7 +162,7 @@ struct Merger {
         const auto before = [this](const Blue& a, const Blue& b) { return comes_first(a, b); };
         if (order != EVIDENCE && order != MARGIN) {
             const Blue child = *std::min_element(blue.begin(), blue.end(), before);
-            const Best found = best_state(child, nullptr);
+            const Best found = best_state(child);
             if (enough(found.score))
                 merge(child, found.state);
             else
@@ -153,7 +174,7 @@ struct Merger {
         int32_t state = NONE;
         Blue chosen{};
         for (const Blue& child : blue) {
-            const Best found = best_state(child, graph.set.noisy ? nullptr : &trials_of(child.node));
+            const Best found = graph.set.noisy ? best_state(child) : best_kept(child);
             if (!enough(found.score)) {
                 promote(child);
                 return true;

@@ -158,13 +158,20 @@ def _encode(
     return symbols, codes[is_output], length, initial, np.array(lines, np.int64)
 
 
+class _Numbers(dict[str | None, int]):
+    """Names and their numbers, MISSING for None; a new name gets the next number."""
+
+    def __missing__(self, name: str) -> int:
+        return self.setdefault(name, len(self) - 1)
+
+
 def _numbers(names: Sequence[str | None], known: dict[str, int]) -> Ints:
-    """The number of every name, MISSING for None."""
-    for name in dict.fromkeys(names):
-        if name is not None:
-            known.setdefault(name, len(known))
-    number: dict[str | None, int] = {**known, None: MISSING}
-    return np.fromiter(map(number.__getitem__, names), np.int32, len(names))
+    """The number of every name; new ones are added to `known`."""
+    numbers = _Numbers({None: MISSING, **known})
+    found = np.fromiter(map(numbers.__getitem__, names), np.int32, len(names))
+    del numbers[None]
+    known.update(numbers)  # type: ignore[arg-type]
+    return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -336,7 +343,7 @@ def _smallest(
 
 def _same(one: MergedStates, other: MergedStates) -> bool:
     """Whether two machines differ in the numbers of their states only."""
-    if one.n_states != other.n_states:
+    if one.n_states != other.n_states or not np.array_equal(*(np.sort(m.visits, axis=None) for m in (one, other))):
         return False
     parts = []
     for merged in (one, other):

@@ -86,6 +86,12 @@ class TreeArrays:
         return ranks
 
     @cached_property
+    def of_transitions(self) -> tuple[Ints, Ints, Ints]:
+        """(symbols, outputs, counts) of what was seen after a symbol."""
+        inner = self.node > 0
+        return self.symbol[self.node[inner]].astype(np.int64), self.output[inner], self.count[inner]
+
+    @cached_property
     def contradictions(self) -> Ints:
         """Nodes with more than one output, those of the earliest lines first."""
         several = np.flatnonzero(np.bincount(self.node, minlength=1) > 1)

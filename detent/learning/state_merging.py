@@ -160,9 +160,8 @@ def _sums(place: Ints, count: Ints, size: int) -> Ints:
 def _weights(tree: TreeArrays, symbols: int, outputs: int, mealy: bool, noise: float) -> tuple[Ints, int, int]:
     """(log priors, log weights of a right and of a wrong output), in units."""
     rows = symbols if mealy else 1
-    inner = tree.node > 0 if mealy else np.ones(len(tree.node), bool)
-    row = tree.symbol[tree.node[inner]].astype(np.int64) if mealy else 0
-    seen = 0.5 + _sums(row * outputs + tree.output[inner], tree.count[inner], rows * outputs).reshape(rows, outputs)
+    row, output, count = tree.of_transitions if mealy else (0, tree.output, tree.count)
+    seen = 0.5 + _sums(row * outputs + output, count, rows * outputs).reshape(rows, outputs)
     prior = np.round(UNIT * np.log(seen / seen.sum(axis=1, keepdims=True))).astype(np.int64)
     if noise == 0:
         return prior, 0, 0

@@ -116,7 +116,7 @@ def _learn(
     max_states: int | None, seed: int, cluster: str | None, workers: int | None, partition: int,
 ) -> LearnedMachine:  # fmt: skip
     from detent.learning.learn import learn as learn_machine
-    from detent.learning.learn import read_tree
+    from detent.learning.trace_tree import read_tree
 
     share = _share(noise)
     if by == "gradient":

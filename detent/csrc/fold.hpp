@@ -88,7 +88,7 @@ struct Graph {
     int64_t attempt(int32_t edge, int32_t state) {
         const int32_t child = edges[edge].target;
         edges[edge].target = states[state];
-        const int64_t score = fold<false>(states[state], child);
+        const int64_t score = fold_any<false>(states[state], child);
         undo();
         edges[edge].target = child;
         return score;
@@ -97,7 +97,7 @@ struct Graph {
     void merge(int32_t edge, int32_t state) {
         const int32_t child = edges[edge].target;
         edges[edge].target = states[state];
-        fold<true>(states[state], child);
+        fold_any<true>(states[state], child);
         links.clear(), first_seen.clear(), kept.clear(), counts.clear();
     }
 
@@ -153,8 +153,9 @@ struct Graph {
     }
 
     // Fold the outputs at one place into those at another: the score, or IMPOSSIBLE.
+    template <bool NOISY>
     int64_t combine(int32_t to, int32_t from, int32_t symbol, int32_t region) {
-        if (!set.noisy) {
+        if (!NOISY) {
             const int32_t output = seen[from];
             if (output == NONE) return 0;
             if (seen[to] == output) return -prior[(set.mealy ? symbol * set.outputs : 0) + output];
@@ -194,6 +195,11 @@ struct Graph {
     }
 
     template <bool COMMIT>
+    int64_t fold_any(int32_t one, int32_t other) {
+        return set.noisy ? fold<COMMIT, true>(one, other) : fold<COMMIT, false>(one, other);
+    }
+
+    template <bool COMMIT, bool NOISY>
     int64_t fold(int32_t one, int32_t other) {
         pairs.assign(1, {one, other, one});
         reached = changed = NodeSet();
@@ -205,7 +211,7 @@ struct Graph {
             if (!is_state) reached.add(region);
             ++work;
             if (!set.mealy) {
-                const int64_t gain = combine(left, right, 0, region);
+                const int64_t gain = combine<NOISY>(left, right, 0, region);
                 if (gain == IMPOSSIBLE) return IMPOSSIBLE;
                 score += gain;
             }
@@ -219,7 +225,7 @@ struct Graph {
                     continue;
                 }
                 if (set.mealy) {
-                    const int64_t gain = combine(edges[same].place, edge.place, edge.symbol, region);
+                    const int64_t gain = combine<NOISY>(edges[same].place, edge.place, edge.symbol, region);
                     if (gain == IMPOSSIBLE) return IMPOSSIBLE;
                     score += gain;
                 }

@@ -20,9 +20,10 @@ enum Order { VISITS, EVIDENCE, MARGIN, SHORTLEX };
 
 // The result of folding a blue node into a state.
 struct Trial {
+    int32_t state;
     int64_t score;
-    NodeSet reached;    // regions that it depends on
-    int64_t when = -1;  // the number of changes for which it holds
+    NodeSet reached;  // regions that it depends on
+    int64_t when;     // the number of changes for which it holds
 };
 
 struct Blue {
@@ -43,10 +44,11 @@ struct Best {
     }
 };
 
-// The trials of a blue node with every state.
+// The trials of a blue node with every state that does not contradict it.
 struct Trials {
-    std::vector<Trial> of;
-    NodeSet reached;  // by all of them
+    std::vector<Trial> possible;
+    int32_t tried = 0;  // states, among them those that contradict
+    NodeSet reached;    // by all trials
     Best best;
     int64_t when = 0;
 };
@@ -126,31 +128,38 @@ struct Merger {
         return best;
     }
 
+    Trial attempt(const Blue& child, int32_t state) {
+        Trial trial{state, graph.attempt(child.edge, state), graph.reached, int64_t(changes.size())};
+        trial.reached.add(child.node);
+        return trial;
+    }
+
     // The same from trials that were kept; a contradiction stays one.
     Best best_kept(const Blue& child) {
         Trials& kept = trials_of(child.node);
-        int32_t s = int32_t(kept.of.size());
         if (!is_unchanged(kept.reached, kept.when)) {
             kept.best = Best();
             kept.reached = NodeSet();
-            s = 0;
-        }
-        kept.of.resize(graph.states.size());
-        kept.when = int64_t(changes.size());
-        for (; s < int32_t(graph.states.size()); ++s) {
-            Trial& trial = kept.of[s];
-            const bool is_known =
-                trial.when >= 0 && (trial.score == IMPOSSIBLE || is_unchanged(trial.reached, trial.when));
-            if (!is_known) {
-                trial.score = graph.attempt(child.edge, s);
-                trial.reached = graph.reached;
-                trial.reached.add(child.node);
-                trial.when = int64_t(changes.size());
+            size_t left = 0;
+            for (Trial& trial : kept.possible) {
+                if (!is_unchanged(trial.reached, trial.when)) trial = attempt(child, trial.state);
+                if (trial.score != IMPOSSIBLE) add(kept, kept.possible[left++] = trial);
             }
-            if (trial.score != IMPOSSIBLE) kept.reached.add(trial.reached);
-            kept.best.add(trial.score, s);
+            kept.possible.resize(left);
+            kept.when = int64_t(changes.size());
+        }
+        for (; kept.tried < int32_t(graph.states.size()); ++kept.tried) {
+            const Trial trial = attempt(child, kept.tried);
+            if (trial.score == IMPOSSIBLE) continue;
+            kept.possible.push_back(trial);
+            add(kept, trial);
         }
         return kept.best;
+    }
+
+    static void add(Trials& kept, const Trial& trial) {
+        kept.reached.add(trial.reached);
+        kept.best.add(trial.score, trial.state);
     }
 
     bool enough(int64_t score) const { return score != IMPOSSIBLE && (!graph.set.noisy || score >= threshold); }

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from detent.learning.conformance import ConformanceSuite as ConformanceSuite
     from detent.learning.conformance import conformance_suite as conformance_suite
     from detent.learning.learn import LearnedMachine as LearnedMachine
-    from detent.learning.learn import TraceTree as TraceTree
     from detent.learning.learn import learn as learn
     from detent.learning.logs import Trace as Trace
     from detent.learning.logs import read_log as read_log
@@ -19,5 +18,6 @@ if TYPE_CHECKING:
     from detent.learning.prefix_tree import PrefixTree as PrefixTree
     from detent.learning.state_merging import MergedStates as MergedStates
     from detent.learning.state_merging import merge_states as merge_states
+    from detent.learning.trace_tree import TraceTree as TraceTree
 
 __all__ = lazy(__name__)

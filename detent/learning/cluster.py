@@ -18,8 +18,8 @@ import numpy as np
 from detent.automata import Mealy, Moore
 from detent.errors import BrokenFile, InvalidConfig
 from detent.learning.conform import Conformance, conform
-from detent.learning.learn import TraceTree, TreePart
 from detent.learning.logs import NO_TRACE, Layout, log_layout, part_ends, read_part, refuse_count
+from detent.learning.trace_tree import TraceTree, TreePart
 from detent.runtime.cluster import PARTITION, RETRIES, connected, file_size
 from detent.runtime.io import from_bytes, to_bytes
 from detent.runtime.machine import Machine

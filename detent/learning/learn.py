@@ -7,171 +7,31 @@ learn([(["open", "close"], ["ok", "ok"]), ...]).outputs(["open", "open"])
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from detent._types import MISSING, Ints
-from detent.automata import Mealy, Moore, format_word
+from detent.automata import Mealy, Moore
 from detent.automata.io.common import DFA_OUTPUTS, fresh
 from detent.errors import InvalidConfig, InvalidInput, NotLearned, unknown
-from detent.learning.logs import LABELS, Trace, as_traces, read_log
-from detent.learning.prefix_tree import MAX_NODES, PrefixTree, TreeArrays
+from detent.learning.logs import LABELS
+from detent.learning.prefix_tree import PrefixTree
 from detent.learning.refine import refine
 from detent.learning.state_merging import Kind, MergedStates, Order, merge_states
+from detent.learning.trace_tree import TraceTree, read_tree
 
 if TYPE_CHECKING:
     from detent.runtime import Machine
 
 Missing = Literal["sink", "loop", "refuse"]
 KINDS: tuple[Kind, ...] = ("mealy", "moore", "dfa")
-CHUNK = 1 << 16
-"""Symbols that are collected before they go into the tree."""
 SMALL_TREE = 1 << 19
 """Nodes up to which several orders of merging are tried."""
 ASSUMED_NOISE = 1e-3
 """The share of wrong outputs that one of the tries on a clean log assumes; what it finds must agree with every line."""
-
-
-@dataclass(frozen=True, eq=False)
-class TreePart:
-    """The tree of a part of a log as plain data; see `TraceTree`."""
-
-    arrays: TreeArrays
-    words: int
-    symbols: tuple[str, ...]
-    outputs: tuple[str, ...]
-    everywhere: bool
-    observed: int
-    length: int
-
-
-@dataclass
-class TraceTree:
-    """A log as a prefix tree, with the names of its symbols and outputs in the order in which they came."""
-
-    tree: PrefixTree = field(default_factory=PrefixTree)
-    symbols: dict[str, int] = field(default_factory=dict)
-    outputs: dict[str, int] = field(default_factory=dict)
-    everywhere: bool = False
-    """Whether some trace has an output before its end."""
-    observed: int = 0
-    """Outputs seen."""
-    length: int = 0
-    """Symbols of all traces."""
-
-    @classmethod
-    def of(
-        cls, traces: Iterable[Trace], *, max_nodes: int = MAX_NODES, watch: Callable[[int, int], None] | None = None
-    ) -> TraceTree:
-        """Read all traces; `watch` is called with the numbers of traces and nodes so far."""
-        log = cls(PrefixTree(max_nodes=max_nodes))
-        log.add(traces, watch=watch)
-        if not log.tree.words:
-            raise InvalidInput("there is no trace to learn from.")
-        return log
-
-    def add(self, traces: Iterable[Trace], *, watch: Callable[[int, int], None] | None = None) -> None:
-        """Add all traces."""
-        for part in _parts(traces, self):
-            self.tree.add_traces(*part)
-            if watch is not None:
-                watch(self.tree.words, len(self.tree))
-
-    @property
-    def part(self) -> TreePart:
-        """What another tree needs to add this one."""
-        return TreePart(
-            self.tree.arrays, self.tree.words, tuple(self.symbols), tuple(self.outputs), self.everywhere, self.observed,
-            self.length,
-        )  # fmt: skip
-
-    def merge(self, other: TraceTree | TreePart) -> None:
-        """Add the tree of another part of a log, whose names may be numbered otherwise."""
-        other = other.part if isinstance(other, TraceTree) else other
-        symbols = np.array([self.symbols.setdefault(name, len(self.symbols)) for name in other.symbols], np.int32)
-        outputs = np.array([self.outputs.setdefault(name, len(self.outputs)) for name in other.outputs], np.int32)
-        arrays = other.arrays
-        symbol = arrays.symbol.copy()
-        if len(symbols):
-            symbol[1:] = symbols[arrays.symbol[1:]]
-        output = outputs[arrays.output] if len(outputs) else arrays.output
-        self.everywhere |= other.everywhere
-        self.observed, self.length = self.observed + other.observed, self.length + other.length
-        self.tree.merge_arrays(replace(arrays, symbol=symbol, output=output), other.words)
-
-    def refuse_contradictions(self, hint: str = "") -> None:
-        """Raise the sentence that names two lines with different outputs after the same inputs, if there are any."""
-        arrays = self.tree.arrays
-        if not len(arrays.contradictions):
-            return
-        node = int(arrays.contradictions[0])
-        rows = np.flatnonzero(arrays.node == node)
-        (line, one), (other_line, other) = sorted((int(arrays.line[r]), int(arrays.output[r])) for r in rows)[:2]
-        names, symbols = list(self.outputs), list(self.symbols)
-        word = format_word([symbols[a] for a in arrays.prefix(node)])
-        more = (
-            f" ({len(arrays.contradictions):,} prefixes have several outputs)" if len(arrays.contradictions) > 1 else ""
-        )
-        raise InvalidInput(
-            f"the log contradicts itself: after {word} the output is {names[one]!r} in line {line} and "
-            f"{names[other]!r} in line {other_line}{more}. The outputs of a machine are a function of the inputs{hint}"
-        )
-
-
-def _parts(traces: Iterable[Trace], log: TraceTree) -> Iterator[tuple[Ints, ...]]:
-    """Chunks of encoded traces: (symbols, outputs, lengths, initial outputs, lines)."""
-    inputs: list[str] = []
-    seen: list[str | None] = []
-    """The outputs of every trace, and after them the one before its first input."""
-    lengths: list[int] = []
-    lines: list[int] = []
-    for trace in traces:
-        inputs += trace.inputs
-        seen += trace.outputs
-        seen.append(trace.initial)
-        lengths.append(len(trace.inputs))
-        lines.append(trace.line)
-        if len(inputs) >= CHUNK or len(lengths) >= CHUNK:
-            yield _encode(inputs, seen, lengths, lines, log)
-            inputs, seen, lengths, lines = [], [], [], []
-    if lengths:
-        yield _encode(inputs, seen, lengths, lines, log)
-
-
-def _encode(
-    inputs: list[str], seen: list[str | None], lengths: list[int], lines: list[int], log: TraceTree
-) -> tuple[Ints, ...]:
-    """One chunk: new names are numbered in the order in which they came."""
-    symbols = _numbers(inputs, log.symbols)
-    codes = _numbers(seen, log.outputs)
-    length = np.array(lengths, np.int64)
-    last = np.cumsum(length + 1) - 1
-    initial, is_output = codes[last], np.ones(len(codes), bool)
-    is_output[last] = False
-    observed = np.add.reduceat(is_output & (codes != MISSING), last - length, dtype=np.int64)
-    log.everywhere |= bool(((observed > 1) | ((length == 1) & (observed == 1) & (initial != MISSING))).any())
-    log.observed += int((codes != MISSING).sum())
-    log.length += len(inputs)
-    return symbols, codes[is_output], length, initial, np.array(lines, np.int64)
-
-
-class _Numbers(dict[str | None, int]):
-    """Names and their numbers, MISSING for None; a new name gets the next number."""
-
-    def __missing__(self, name: str) -> int:
-        return self.setdefault(name, len(self) - 1)
-
-
-def _numbers(names: Sequence[str | None], known: dict[str, int]) -> Ints:
-    """The number of every name; new ones are added to `known`."""
-    numbers = _Numbers({None: MISSING, **known})
-    found = np.fromiter(map(numbers.__getitem__, names), np.int32, len(names))
-    del numbers[None]
-    known.update(numbers)  # type: ignore[arg-type]
-    return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -286,16 +146,6 @@ def learn(
     return _complete(log, merged, kind, missing, noise, used)
 
 
-def read_tree(
-    traces: str | os.PathLike[str] | Iterable[Any], *, format: str | None = None, separator: str | None = None,
-    watch: Callable[[int, int], None] | None = None,
-) -> TraceTree:  # fmt: skip
-    """The prefix tree of a log file or of traces."""
-    if isinstance(traces, str | os.PathLike):
-        return TraceTree.of(read_log(traces, format=format, separator=separator), watch=watch)
-    return TraceTree.of(as_traces(traces), watch=watch)
-
-
 def estimate_noise(log: TraceTree) -> float:
     """The share of outputs that differ from the most frequent one, at prefixes with at least four outputs.
 
@@ -324,9 +174,9 @@ def _smallest(
         return (None if merged is None else refine(arrays, merged, noise=noise, **sizes)), order or "visits"
     first: Order = order or ("evidence" if kind == "dfa" else "visits")
     best, used = merge_states(tree, kind=kind, order=first, max_states=max_states, **sizes), str(first)
-    if order is not None or kind == "dfa" or len(tree) > SMALL_TREE:
+    if order is not None or len(tree) > SMALL_TREE:
         return best, used
-    for tried in ("shortlex", "noise", "evidence", "margin"):
+    for tried in ("margin",) if kind == "dfa" else ("shortlex", "noise", "evidence", "margin"):
         most = max_states if best is None else best.n_states
         if tried == "noise":
             merged = merge_states(tree, kind=kind, noise=ASSUMED_NOISE, order="visits", max_states=most, **sizes)

@@ -406,11 +406,11 @@ def as_traces(traces: Iterable[Any]) -> Iterator[Trace]:
         if isinstance(trace, Trace):
             yield trace
         elif isinstance(trace, tuple) and len(trace) == 2:
-            inputs, seen = _names(trace[0]), trace[1]
+            inputs, seen = names_of(trace[0]), trace[1]
             if not isinstance(seen, list | tuple):
                 yield at_end(inputs, None if seen is None else str(seen), number)
                 continue
-            outputs = _outputs(seen)
+            outputs = outputs_of(seen)
             if len(outputs) not in (len(inputs), len(inputs) + 1):
                 raise InvalidInput(f"trace {number}: {len(inputs)} inputs go with {len(outputs)} outputs.")
             initial = outputs.pop(0) if len(outputs) > len(inputs) else None
@@ -427,12 +427,14 @@ def as_traces(traces: Iterable[Any]) -> Iterator[Trace]:
             )
 
 
-def _names(word: Iterable[Any]) -> list[str]:
+def names_of(word: Iterable[Any]) -> list[str]:
+    """The symbols of a word as strings."""
     names = list(word)
     return names if set(map(type, names)) <= {str} else list(map(str, names))
 
 
-def _outputs(seen: Sequence[Any]) -> list[str | None]:
+def outputs_of(seen: Iterable[Any]) -> list[str | None]:
+    """Outputs as strings, None where nothing was seen."""
     names = list(seen)
     if set(map(type, names)) <= {str, type(None)}:
         return names

@@ -76,9 +76,7 @@ class TreeArrays:
         if native.available():
             ranks = np.empty(len(self.parent), np.int64)
             parent, symbol = (np.ascontiguousarray(part, np.int32) for part in (self.parent, self.symbol))
-            native.library().detent_tree_ranks(
-                parent.ctypes.data, symbol.ctypes.data, len(parent), ranks.ctypes.data
-            )
+            native.library().detent_tree_ranks(parent.ctypes.data, symbol.ctypes.data, len(parent), ranks.ctypes.data)
             return ranks
         order = np.concatenate([[0], *self.levels]).astype(np.int64)
         ranks = np.empty(len(order), np.int64)

@@ -21,8 +21,9 @@ from torch.nn.functional import cross_entropy
 from detent._types import MISSING, Ints
 from detent.automata import Mealy
 from detent.errors import InvalidInput
-from detent.learning.learn import LearnedMachine, Missing, TraceTree, estimate_noise, learn
+from detent.learning.learn import LearnedMachine, Missing, estimate_noise, learn
 from detent.learning.logs import Trace, as_traces
+from detent.learning.trace_tree import TraceTree
 from detent.nn import Backbone
 from detent.tasks import OutputTask, Task
 from detent.train.build import build_model

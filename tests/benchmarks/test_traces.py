@@ -32,8 +32,23 @@ def test_exact_compares_all_learners(rng: np.random.Generator) -> None:
 def test_compare_counts_wrong_words(rng: np.random.Generator) -> None:
     report = Report(title="")
     log = traces.log_of(traces.clients(), 20, 5, rng)
-    right = traces._compare(report, "case", {"silent": lambda given: (0, lambda word: [None])}, log, log)
-    assert right == {"silent": 0.0}
+    runs = traces._compare(report, "case", {"silent": lambda given: (0, lambda word: [None])}, log, log)
+    assert (runs["silent"].right, len(runs["silent"].seconds)) == (0.0, traces.ROUNDS)
+
+
+def test_compare_stops_a_learner_that_takes_too_long(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(given: traces.Log) -> tuple[int, traces.Answers]:
+        while True:
+            pass
+
+    monkeypatch.setattr(traces, "LIMIT", 1.0)
+    report = Report(title="")
+    log = traces.log_of(traces.clients(), 20, 5, rng)
+    runs = traces._compare(report, "case", {"endless": endless, "detent": traces.by_detent}, log, log)
+    assert runs["endless"].is_stopped
+    assert 0.9 < runs["endless"].seconds[0] < 3
+    assert "endless stopped after 1 s; detent" in report.notes[0]
+    assert len(runs["detent"].seconds) == traces.ROUNDS
 
 
 def test_noisy_log_has_wrong_outputs(rng: np.random.Generator) -> None:

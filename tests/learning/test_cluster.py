@@ -18,8 +18,9 @@ from detent.errors import BrokenFile, BudgetExceeded, DetentError, InvalidConfig
 from detent.learning import cluster, prefix_tree
 from detent.learning.cluster import conform_on_cluster, read_tree_on_cluster
 from detent.learning.conform import conform
-from detent.learning.learn import TraceTree, learn, read_tree
+from detent.learning.learn import learn
 from detent.learning.logs import log_layout, part_ends, read_log
+from detent.learning.trace_tree import TraceTree, read_tree
 from detent.runtime.cluster import connected as connected_to_ray
 from tests.learning.machines import handshake
 from tests.runtime.test_cluster import InProcess

@@ -8,7 +8,8 @@ import pytest
 import detent
 from detent.automata import Mealy, distinguishing_word, minimize, tomita
 from detent.errors import InvalidConfig, InvalidInput, NotLearned
-from detent.learning.learn import TraceTree, estimate_noise, learn, read_tree
+from detent.learning.learn import estimate_noise, learn
+from detent.learning.trace_tree import TraceTree, read_tree
 from tests.learning.machines import handshake, sessions, traces_of
 
 

@@ -11,10 +11,10 @@ from detent._types import MISSING
 from detent.errors import InvalidConfig
 from detent.learning import refine as refining
 from detent.learning import state_merging
-from detent.learning.learn import TraceTree
 from detent.learning.logs import as_traces
 from detent.learning.prefix_tree import PrefixTree
 from detent.learning.state_merging import ORDERS, merge_states
+from detent.learning.trace_tree import TraceTree
 from tests.learning.machines import traces_of
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -162,20 +162,21 @@ def _encoded_pairs(pairs: Pairs, log: TraceTree) -> Iterator[Encoded]:
     many = max(1, CHUNK // max(1, int(lengths.max(initial=0))))
     for begin in range(0, len(words), many):
         end = min(begin + many, len(words))
+        count = int(lengths[begin:end].sum())
         yield (
-            _numbers(names_of(chain.from_iterable(words[begin:end])), log.symbols),
-            _numbers(outputs_of(chain.from_iterable(seen[begin:end])), log.outputs), lengths[begin:end],
-            np.full(end - begin, MISSING, np.int32), np.arange(begin + 1, end + 1),
+            _number_inputs(words[begin:end], count, log), _number_outputs(seen[begin:end], count, log),
+            lengths[begin:end], np.full(end - begin, MISSING, np.int32), np.arange(begin + 1, end + 1),
         )  # fmt: skip
 
 
 def _encoded_traces(traces: Iterable[Trace], log: TraceTree) -> Iterator[Encoded]:
     for inputs, seen, lengths, lines in _chunks(traces):
-        codes, length = _numbers(seen, log.outputs), np.array(lengths, np.int64)
+        codes, length = _number_outputs([seen], len(seen), log), np.array(lengths, np.int64)
         last = np.cumsum(length + 1) - 1
         is_output = np.ones(len(codes), bool)
         is_output[last] = False
-        yield _numbers(inputs, log.symbols), codes[is_output], length, codes[last], np.array(lines, np.int64)
+        symbols = _number_inputs([inputs], len(inputs), log)
+        yield symbols, codes[is_output], length, codes[last], np.array(lines, np.int64)
 
 
 def _chunks(traces: Iterable[Trace]) -> Iterator[tuple[list[str], list[str | None], list[int], list[int]]]:
@@ -197,17 +198,43 @@ def _chunks(traces: Iterable[Trace]) -> Iterator[tuple[list[str], list[str | Non
         yield inputs, seen, lengths, lines
 
 
-class _Numbers(dict[str | None, int]):
-    """Names and their numbers, MISSING for None; a new name gets the next number."""
+def _number_inputs(words: Sequence[Sequence[Any]], count: int, log: TraceTree) -> Ints:
+    numbers = _numbers(chain.from_iterable(words), count, log.symbols, {})
+    if numbers is None:
+        numbers = _numbers(names_of(chain.from_iterable(words)), count, log.symbols, {})
+    assert numbers is not None
+    return numbers
 
-    def __missing__(self, name: str) -> int:
-        return self.setdefault(name, len(self) - 1)
+
+def _number_outputs(seen: Sequence[Sequence[Any]], count: int, log: TraceTree) -> Ints:
+    numbers = _numbers(chain.from_iterable(seen), count, log.outputs, {None: MISSING})
+    if numbers is None:
+        numbers = _numbers(outputs_of(chain.from_iterable(seen)), count, log.outputs, {None: MISSING})
+    assert numbers is not None
+    return numbers
 
 
-def _numbers(names: Sequence[str | None], known: dict[str, int]) -> Ints:
-    """The number of every name; new ones are added to `known`."""
-    numbers = _Numbers({None: MISSING, **known})
-    found = np.fromiter(map(numbers.__getitem__, names), np.int32, len(names))
-    del numbers[None]
-    known.update(numbers)  # type: ignore[arg-type]
+class _Numbers(dict[Any, int]):
+    """Names and their numbers; a new name gets the next one."""
+
+    next_number = 0
+
+    def __missing__(self, name: Any) -> int:
+        number = self[name] = self.next_number
+        self.next_number += 1
+        return number
+
+
+def _numbers(names: Iterable[Any], count: int, known: dict[str, int], extra: dict[Any, int]) -> Ints | None:
+    """The number of each of `count` names; new ones are added to `known`. None where one of them is no string."""
+    numbers = _Numbers(extra | known)
+    numbers.next_number = len(known)
+    try:
+        found = np.fromiter(map(numbers.__getitem__, names), np.int32, count)
+    except TypeError:  # something that cannot be hashed
+        return None
+    new = list(islice(numbers, len(known) + len(extra), None))
+    if not set(map(type, new)) <= {str}:
+        return None
+    known.update((name, numbers[name]) for name in new)
     return found

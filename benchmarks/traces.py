@@ -34,7 +34,7 @@ OURS, GSM, RPNI = "detent", "AALpy GSM", "AALpy RPNI"
 TEST_WORDS, TEST_LENGTH = 500, 40
 ROUNDS, SHORT = 5, 1.0
 """Runs of a learner, as long as those before took less than this many seconds together."""
-LIMIT = 120.0
+LIMIT = 60.0
 """Seconds of CPU time after which a learner is stopped."""
 NOISE = (0.01, 0.05)
 

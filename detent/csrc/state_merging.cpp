@@ -30,15 +30,15 @@ struct Blue {
     int32_t edge, parent, node;  // its parent is the number of a state
 };
 
-// The best state for a blue node, the first on a tie, and the next best score.
+// The best state for a blue node, on a tie the one that most transitions lead to, and the next best score.
 struct Best {
     int64_t score = IMPOSSIBLE, second = IMPOSSIBLE;
-    int32_t state = NONE;
+    int32_t state = NONE, entered = 0;
 
-    void add(int64_t found, int32_t s) {
+    void add(int64_t found, int32_t s, int32_t times) {
         if (found == IMPOSSIBLE) return;
-        if (state == NONE || found > score)
-            second = score, score = found, state = s;
+        if (state == NONE || found > score || (found == score && times > entered))
+            second = score, score = found, state = s, entered = times;
         else
             second = std::max(second, found);
     }
@@ -49,7 +49,6 @@ struct Trials {
     std::vector<Trial> possible;
     int32_t tried = 0;  // states, among them those that contradict
     NodeSet reached;    // by all trials
-    Best best;
     int64_t when = 0;
 };
 
@@ -62,6 +61,7 @@ struct Merger {
     std::vector<int32_t> free_slots;
     std::vector<NodeSet> changes;  // regions that each merge or promotion changed
     std::vector<Blue> blue;
+    std::vector<int32_t> entered{0};  // transitions that lead to every state
 
     bool comes_first(const Blue& a, const Blue& b) const {
         if (order != SHORTLEX && graph.visits[a.node] != graph.visits[b.node])
@@ -84,6 +84,7 @@ struct Merger {
     void merge(const Blue& child, int32_t state) {
         forget(child.node);
         graph.merge(child.edge, state);
+        ++entered[state];
         changes.push_back(graph.changed);
         changes.back().add(child.node);
     }
@@ -91,6 +92,7 @@ struct Merger {
     void promote(const Blue& child) {
         forget(child.node);
         graph.promote(child.node);
+        entered.push_back(1);
         changes.emplace_back();
         changes.back().add(child.node);  // from now on a region for itself, and its children are others
     }
@@ -124,7 +126,7 @@ struct Merger {
 
     Best best_state(const Blue& child) {
         Best best;
-        for (int32_t s = 0; s < int32_t(graph.states.size()); ++s) best.add(graph.attempt(child.edge, s), s);
+        for (int32_t s = 0; s < int32_t(graph.states.size()); ++s) best.add(graph.attempt(child.edge, s), s, entered[s]);
         return best;
     }
 
@@ -138,12 +140,13 @@ struct Merger {
     Best best_kept(const Blue& child) {
         Trials& kept = trials_of(child.node);
         if (!is_unchanged(kept.reached, kept.when)) {
-            kept.best = Best();
             kept.reached = NodeSet();
             size_t left = 0;
             for (Trial& trial : kept.possible) {
                 if (!is_unchanged(trial.reached, trial.when)) trial = attempt(child, trial.state);
-                if (trial.score != IMPOSSIBLE) add(kept, kept.possible[left++] = trial);
+                if (trial.score == IMPOSSIBLE) continue;
+                kept.reached.add(trial.reached);
+                kept.possible[left++] = trial;
             }
             kept.possible.resize(left);
             kept.when = int64_t(changes.size());
@@ -151,15 +154,12 @@ struct Merger {
         for (; kept.tried < int32_t(graph.states.size()); ++kept.tried) {
             const Trial trial = attempt(child, kept.tried);
             if (trial.score == IMPOSSIBLE) continue;
+            kept.reached.add(trial.reached);
             kept.possible.push_back(trial);
-            add(kept, trial);
         }
-        return kept.best;
-    }
-
-    static void add(Trials& kept, const Trial& trial) {
-        kept.reached.add(trial.reached);
-        kept.best.add(trial.score, trial.state);
+        Best best;
+        for (const Trial& trial : kept.possible) best.add(trial.score, trial.state, entered[trial.state]);
+        return best;
     }
 
     bool enough(int64_t score) const { return score != IMPOSSIBLE && (!graph.set.noisy || score >= threshold); }

@@ -39,7 +39,8 @@ class PythonMerger:
         for node, output, count in zip(tree.node.tolist(), tree.output.tolist(), tree.count.tolist(), strict=True):
             self.histograms[node][output] = count
         self.visits, self.into = tree.visits.tolist(), [MISSING] * n
-        self.states, self.is_state = [0], {0}
+        self.states, self.entered = [0], {0: 0}
+        """States, and how many transitions lead to each of them."""
         self.undo: list[Callable[[], object]] = []
         self.work = 0
 
@@ -65,7 +66,7 @@ class PythonMerger:
 
     def _step(self) -> bool:
         edges = ((q, a) for q in self.states for a in self.children[q])
-        blue = [(q, a) for q, a in edges if self._target(q, a) not in self.is_state]
+        blue = [(q, a) for q, a in edges if self._target(q, a) not in self.entered]
         if not blue:
             return False
         by_rank = self.order == SHORTLEX
@@ -78,7 +79,7 @@ class PythonMerger:
             if found is None or (self.noisy and found[0] < self.threshold):
                 child = self._target(*edge)
                 self.states.append(child)
-                self.is_state.add(child)
+                self.entered[child] = 1
                 return True
             score, state, second = found
             key = score - second if self.order == MARGIN else score
@@ -88,6 +89,7 @@ class PythonMerger:
         _, state, (q, a) = best
         child = self._target(q, a)
         self.children[q][a][0] = state
+        self.entered[state] += 1
         self._fold(state, child, commit=True)
         self.undo.clear()
         return True
@@ -96,7 +98,10 @@ class PythonMerger:
         return self.children[state][symbol][0]
 
     def _best_state(self, edge: tuple[int, int]) -> tuple[int, int, int] | None:
-        """(score, state, next best score) for a blue edge, the first state on a tie; None where all contradict it."""
+        """(score, state, next best score) for a blue edge; None where all states contradict it.
+
+        On a tie it is the state that most transitions lead to, the first of them.
+        """
         place = self.children[edge[0]][edge[1]]
         child, scores = place[0], []
         for state in self.states:
@@ -109,7 +114,7 @@ class PythonMerger:
                 scores.append((score, state))
         if not scores:
             return None
-        best = max(range(len(scores)), key=lambda i: scores[i][0])
+        best = max(range(len(scores)), key=lambda i: (scores[i][0], self.entered[scores[i][1]]))
         others = [score for i, (score, _) in enumerate(scores) if i != best]
         return (*scores[best], max(others, default=0))
 

@@ -176,24 +176,32 @@ def _smallest(
     best, used = merge_states(tree, kind=kind, order=first, max_states=max_states, **sizes), str(first)
     if order is not None or len(tree) > SMALL_TREE:
         return best, used
+    smallest = [] if best is None else [best]
     for tried in ("margin",) if kind == "dfa" else ("shortlex", "noise", "evidence", "margin"):
         most = max_states if best is None else best.n_states
         if tried == "noise":
             merged = merge_states(tree, kind=kind, noise=ASSUMED_NOISE, order="visits", max_states=most, **sizes)
             merged = None if merged is None else refine(arrays, merged, noise=ASSUMED_NOISE, **sizes)
-            if merged is None or merged.disagreeing:
+            if merged is not None and merged.disagreeing:
                 continue
         else:
             merged = merge_states(tree, kind=kind, order=tried, max_states=most, **sizes)  # type: ignore[arg-type]
-        if merged is not None and best is not None and _same(merged, best):
-            return best, used  # two different orders give the same machine
-        best, used = (merged, tried) if merged is not None else (best, used)
+        if merged is None:
+            continue
+        if any(_same(merged, other) for other in smallest):
+            return merged, used  # two different ways give the same machine
+        if best is not None and merged.n_states < best.n_states:
+            smallest = []
+        smallest.append(merged)
+        best, used = merged, tried
     return best, used
 
 
 def _same(one: MergedStates, other: MergedStates) -> bool:
     """Whether two machines differ in the numbers of their states only."""
-    if one.n_states != other.n_states or not np.array_equal(*(np.sort(m.visits, axis=None) for m in (one, other))):
+    if one.n_states != other.n_states:
+        return False
+    if not np.array_equal(np.sort(one.visits, axis=None), np.sort(other.visits, axis=None)):
         return False
     parts = []
     for merged in (one, other):

@@ -7,6 +7,7 @@ outputs on states (Moore, DFA) or on transitions (Mealy). Some nodes are states;
 itself is merged into the state with which it agrees best, or becomes a state where it contradicts them all.
 
 - Score: the sum over agreeing outputs of minus the logarithm of their share: rare outputs say more than common ones.
+  Where states score the same, the child is merged into the one that most transitions lead to.
 - Order: the child that most traces visit first ("visits"); the first by length, then by symbols ("shortlex", as in
   RPNI); the merge with the most evidence among all children ("evidence", as in EDSM); that which is furthest ahead of
   the second best for its child ("margin").

@@ -176,7 +176,7 @@ def _smallest(
     best, used = merge_states(tree, kind=kind, order=first, max_states=max_states, **sizes), str(first)
     if order is not None or len(tree) > SMALL_TREE:
         return best, used
-    smallest = [] if best is None else [best]
+    smallest = [] if best is None else [(used, best)]
     for tried in ("margin",) if kind == "dfa" else ("shortlex", "noise", "evidence", "margin"):
         most = max_states if best is None else best.n_states
         if tried == "noise":
@@ -188,12 +188,13 @@ def _smallest(
             merged = merge_states(tree, kind=kind, order=tried, max_states=most, **sizes)  # type: ignore[arg-type]
         if merged is None:
             continue
-        if any(_same(merged, other) for other in smallest):
-            return merged, used  # two different ways give the same machine
+        for earlier, other in smallest:
+            if _same(merged, other):
+                return other, earlier  # two different ways give the same machine
         if best is not None and merged.n_states < best.n_states:
             smallest = []
-        smallest.append(merged)
         best, used = merged, tried
+        smallest.append((used, best))
     return best, used
 
 

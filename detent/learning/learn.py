@@ -177,7 +177,9 @@ def _smallest(
     if order is not None or len(tree) > SMALL_TREE:
         return best, used
     smallest = [] if best is None else [(used, best)]
-    for tried in ("margin",) if kind == "dfa" else ("shortlex", "noise", "evidence", "margin"):
+    ways = ["margin"] if kind == "dfa" else ["shortlex", "evidence", "noise", "margin"]
+    while ways:
+        tried = ways.pop(0)
         most = max_states if best is None else best.n_states
         if tried == "noise":
             merged = merge_states(tree, kind=kind, noise=ASSUMED_NOISE, order="visits", max_states=most, **sizes)
@@ -193,6 +195,8 @@ def _smallest(
                 return other, earlier  # two different ways give the same machine
         if best is not None and merged.n_states < best.n_states:
             smallest = []
+        elif tried == "shortlex":  # as many states: they are few, and noise is as fast as evidence then
+            ways = ["noise", "evidence", "margin"]
         best, used = merged, tried
         smallest.append((used, best))
     return best, used

@@ -56,6 +56,8 @@ struct Merger {
     Graph graph;
     int order;
     int64_t threshold;
+    int64_t refused;     // the number of a merge that is taken for a contradiction
+    int64_t merges = 0;  // so far, in the orders that keep trials
     std::vector<Trials> trials;  // of blue nodes
     std::vector<int32_t> slot;   // of a blue node in `trials`
     std::vector<int32_t> free_slots;
@@ -192,8 +194,17 @@ struct Merger {
             const int64_t key = order == MARGIN ? found.score - second : found.score;
             if (state == NONE || key > best) best = key, state = found.state, chosen = child;
         }
-        merge(chosen, state);
+        if (!graph.set.noisy && merges++ == refused)
+            refuse(chosen, state);
+        else
+            merge(chosen, state);
         return true;
+    }
+
+    void refuse(const Blue& child, int32_t state) {
+        std::vector<Trial>& possible = trials_of(child.node).possible;
+        const auto is_it = [state](const Trial& trial) { return trial.state == state; };
+        possible.erase(std::remove_if(possible.begin(), possible.end(), is_it), possible.end());
     }
 };
 
@@ -204,10 +215,12 @@ extern "C" {
 void* detent_merger_new(const int32_t* parent, const int32_t* symbol, const int64_t* visits, int64_t nodes,
                         const int32_t* node, const int32_t* output, const int64_t* count, int64_t observations,
                         int mealy, int noisy, int order, const int64_t* rank, int64_t symbols, int64_t outputs,
-                        const int64_t* prior, int64_t right, int64_t wrong, int64_t threshold) {
+                        const int64_t* prior, int64_t right, int64_t wrong, int64_t threshold,
+                        int64_t refused) {
     Merger* merger = new Merger();
     merger->order = order;
     merger->threshold = threshold;
+    merger->refused = refused;
     Graph& graph = merger->graph;
     graph.set = {mealy != 0, noisy != 0, symbols, outputs, right, wrong};
     const int64_t rows = mealy ? symbols : 1;

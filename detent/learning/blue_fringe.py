@@ -24,7 +24,7 @@ class PythonMerger:
 
     def __init__(
         self, tree: TreeArrays, *, mealy: bool, noisy: bool, order: int, rank: Ints, prior: Ints, right: int,
-        wrong: int, threshold: int,
+        wrong: int, threshold: int, refused: int,
     ) -> None:  # fmt: skip
         n = len(tree.parent)
         self.mealy, self.noisy, self.order, self.rank = mealy, noisy, order, rank.tolist()
@@ -41,6 +41,9 @@ class PythonMerger:
         self.visits, self.into = tree.visits.tolist(), [MISSING] * n
         self.states, self.entered = [0], {0: 0}
         """States, and how many transitions lead to each of them."""
+        self.merges, self.refused = 0, refused
+        self.contradictions: set[tuple[int, int]] = set()
+        """(child, state) of the merge that was refused."""
         self.undo: list[Callable[[], object]] = []
         self.work = 0
 
@@ -88,6 +91,11 @@ class PythonMerger:
         assert best is not None
         _, state, (q, a) = best
         child = self._target(q, a)
+        if self.order in (EVIDENCE, MARGIN) and not self.noisy:
+            self.merges += 1
+            if self.merges - 1 == self.refused:
+                self.contradictions.add((child, state))
+                return True
         self.children[q][a][0] = state
         self.entered[state] += 1
         self._fold(state, child, commit=True)
@@ -105,6 +113,8 @@ class PythonMerger:
         place = self.children[edge[0]][edge[1]]
         child, scores = place[0], []
         for state in self.states:
+            if (child, state) in self.contradictions:
+                continue
             place[0] = state
             score = self._fold(state, child, commit=False)
             while self.undo:

@@ -30,6 +30,8 @@ Missing = Literal["sink", "loop", "refuse"]
 KINDS: tuple[Kind, ...] = ("mealy", "moore", "dfa")
 SMALL_TREE = 1 << 19
 """Nodes up to which several orders of merging are tried."""
+MAX_REFUSED, REFUSED_NODES = 24, 1 << 20
+"""How many of the first merges of a DFA are refused, one at a time; fewer where that many times the nodes are more."""
 ASSUMED_NOISE = 1e-3
 """The share of wrong outputs that one of the tries on a clean log assumes; what it finds must agree with every line."""
 
@@ -177,9 +179,9 @@ def _smallest(
     if order is not None or len(tree) > SMALL_TREE:
         return best, used
     smallest = [] if best is None else [(used, best)]
-    ways = ["margin"] if kind == "dfa" else ["shortlex", "evidence", "noise", "margin"]
+    ways = _ways(kind, len(tree))
     while ways:
-        tried = ways.pop(0)
+        tried, refused = ways.pop(0)
         most = max_states if best is None else best.n_states
         if tried == "noise":
             merged = merge_states(tree, kind=kind, noise=ASSUMED_NOISE, order="visits", max_states=most, **sizes)
@@ -187,7 +189,7 @@ def _smallest(
             if merged is not None and merged.disagreeing:
                 continue
         else:
-            merged = merge_states(tree, kind=kind, order=tried, max_states=most, **sizes)  # type: ignore[arg-type]
+            merged = merge_states(tree, kind=kind, order=tried, refused=refused, max_states=most, **sizes)
         if merged is None:
             continue
         for earlier, other in smallest:
@@ -196,10 +198,19 @@ def _smallest(
         if best is not None and merged.n_states < best.n_states:
             smallest = []
         elif tried == "shortlex":  # as many states: they are few, and noise is as fast as evidence then
-            ways = ["noise", "evidence", "margin"]
+            ways = [("noise", None), ("evidence", None), ("margin", None)]
         best, used = merged, tried
         smallest.append((used, best))
     return best, used
+
+
+def _ways(kind: Kind, nodes: int) -> list[tuple[Any, int | None]]:
+    """(order, refused merge) of the ways that are tried after the first one."""
+    if kind != "dfa":
+        return [("shortlex", None), ("evidence", None), ("noise", None), ("margin", None)]
+    # where labels are few, one wrong merge among the first ones often spoils all that follow
+    tries = min(MAX_REFUSED, REFUSED_NODES // nodes)
+    return [("margin", None), *((order, merge) for merge in range(tries) for order in ("margin", "evidence"))]
 
 
 def _same(one: MergedStates, other: MergedStates) -> bool:

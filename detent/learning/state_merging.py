@@ -83,13 +83,15 @@ class _Merger(Protocol):
 def merge_states(
     tree: PrefixTree, *, symbols: int, outputs: int, kind: Kind = "mealy", noise: float = 0.0,
     order: Order | None = None, max_states: int | None = None, max_comparisons: int | None = None,
-    watch: Callable[[int], None] | None = None,
+    refused: int | None = None, watch: Callable[[int], None] | None = None,
 ) -> MergedStates | None:  # fmt: skip
     """A machine that agrees with the whole tree; None where it takes more states or comparisons.
 
     - `symbols`, `outputs`: how many there are.
     - `noise`: the share of wrong outputs; 0 for a tree without contradictions.
     - `order`: by default "evidence" for a DFA, "visits" otherwise.
+    - `refused`: the number of a merge, from 0, that is taken for a contradiction; for "evidence" and "margin" without
+      noise.
     - `watch`: called with the number of states, now and then.
     """
     if not 0 <= noise < 0.5:
@@ -104,7 +106,7 @@ def merge_states(
     build: type[_NativeMerger | PythonMerger] = _NativeMerger if native.available() else PythonMerger
     merger: _Merger = build(
         arrays, mealy=mealy, noisy=noise > 0, order=number, rank=rank, prior=prior, right=right, wrong=wrong,
-        threshold=threshold,
+        threshold=threshold, refused=MISSING if refused is None else refused,
     )  # fmt: skip
     most = len(arrays.parent) if max_states is None else max_states
     left = max_comparisons
@@ -175,7 +177,7 @@ class _NativeMerger:
 
     def __init__(
         self, tree: TreeArrays, *, mealy: bool, noisy: bool, order: int, rank: Ints, prior: Ints, right: int,
-        wrong: int, threshold: int,
+        wrong: int, threshold: int, refused: int,
     ) -> None:  # fmt: skip
         self.library, self.nodes = native.library(), len(tree.parent)
         prior = np.ascontiguousarray(prior, np.int64)
@@ -183,7 +185,7 @@ class _NativeMerger:
         self.handle = self.library.detent_merger_new(
             *(a.ctypes.data for a in (tree.parent, tree.symbol, tree.visits)), self.nodes,
             *(a.ctypes.data for a in (tree.node, tree.output, tree.count)), len(tree.node), int(mealy), int(noisy),
-            order, rank.ctypes.data, symbols, outputs, prior.ctypes.data, right, wrong, threshold,
+            order, rank.ctypes.data, symbols, outputs, prior.ctypes.data, right, wrong, threshold, refused,
         )  # fmt: skip
         weakref.finalize(self, self.library.detent_merger_free, self.handle)
 

@@ -95,6 +95,21 @@ def test_merge_states_compiled_equals_python_on_protocols(machine, without_kerne
         assert same(found[order], merge_states(log.tree, order=order, **options)), order
 
 
+@compiled
+@pytest.mark.parametrize("order", ["evidence", "margin"])
+@pytest.mark.parametrize("kind", ["mealy", "dfa"])
+def test_merge_states_refuses_a_merge_compiled_as_in_python(kind, order, without_kernels):
+    tree, options = outputs_of(kind, 2, words=120, length=8, n=5)
+    numbers = (None, 0, 1, 2, 5, 10_000)
+    found = [merge_states(tree, order=order, refused=number, **options) for number in numbers]
+    without_kernels()
+    for number, one in zip(numbers, found, strict=True):
+        assert same(one, merge_states(tree, order=order, refused=number, **options)), number
+    assert same(found[0], found[-1])
+    assert not same(found[0], found[1])
+    assert all(one.disagreeing == 0 for one in found)
+
+
 @pytest.mark.parametrize("order", ["visits", "shortlex"])
 def test_merge_states_breaks_ties_by_the_transitions_that_lead_to_a_state(order):
     """Nothing is seen after 'b', and three transitions lead to the second state, none to the first."""

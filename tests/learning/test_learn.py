@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import detent
+from benchmarks.traces import distinct_strings, random_dfa
 from detent.automata import Mealy, distinguishing_word, minimize, tomita
 from detent.errors import InvalidConfig, InvalidInput, NotLearned
 from detent.learning.learn import estimate_noise, learn
@@ -108,3 +109,14 @@ def test_learn_refuses_what_is_no_log():
         learn([(["a"], "maybe")], kind="dfa")
     with pytest.raises(NotLearned, match="more than 2 states"):
         learn(traces_of(handshake(), 100, 10, 1), max_states=2)
+
+
+def test_learn_refuses_one_of_the_first_merges_of_a_dfa():
+    """A problem of Abbadingo's kind with few strings, which neither order solves by itself."""
+    rng = np.random.default_rng(0)
+    target, words = random_dfa(32, rng), distinct_strings(700, 13, rng)
+    labels = ["reject", "accept"]
+    log = [([str(a) for a in word], labels[int(target.readout[target.run(word)])]) for word in words]
+    found = learn(log, kind="dfa")
+    assert found.states < min(learn(log, kind="dfa", order=order).states for order in ("evidence", "margin"))
+    assert distinguishing_word(found.machine, target) is None

@@ -5,7 +5,8 @@ from setuptools import Extension, setup
 NATIVE = "detent/csrc"
 KERNELS = ("tables", "trajectories", "argmax_trajectories", "index_gains", "surrogate", "readout")
 SOURCES = [
-    f"{NATIVE}/{name}.cpp" for name in ("run", "interpret", "text", "prefix_tree", "state_merging", "partition", *KERNELS)
+    f"{NATIVE}/{name}.cpp"
+    for name in ("run", "interpret", "text", "prefix_tree", "state_merging", "partition", *KERNELS)
 ]
 HEADERS = [
     f"{NATIVE}/{name}.hpp"

@@ -391,3 +391,18 @@ def test_many_states_renew_their_heads() -> None:
     assert (few.gradient.renew_every, many.gradient.renew_every) == (0, 300)
     assert many.restarts > few.restarts
     assert configure("M11", recipe="gradient").gradient == few.gradient
+
+
+def test_a_run_with_renewed_heads_resumes_to_the_same_weights(tmp_path: Path) -> None:
+    config = configure("S3", recipe="gradient", seed=42)
+    settings = replace(config.gradient, renew_every=35, renew_below=0.1, compress=False)
+    config = replace(config, restarts=0, gradient=settings)
+    whole = train(config)
+    assert any(row.get("renewed") for row in whole.history)
+    assert not train(config, out=tmp_path, until=30).finished
+    assert not train(config, out=tmp_path, until=45).finished
+    rest = train(config, out=tmp_path)
+    assert rest.certified
+    assert rest.steps == whole.steps > 45
+    states = (run.model.state_dict().values() for run in (whole, rest))
+    assert all(map(torch.equal, *states))

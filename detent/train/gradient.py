@@ -5,7 +5,7 @@
 1. `WidePhase` trains a wide layer: the arg max in the forward pass, the gradient of the softmax in the backward pass,
    cross-entropy up to the first error, tables that tend to stay where they are at the start. Where one head can hold
    every label, `Probes` predict the label from each head alone, so that each head carries as much of the state as it
-   can; they are thrown away afterwards.
+   can; they are thrown away afterwards. With many states, heads that do not follow the state are drawn anew.
 2. `prune_model` removes heads while fresh words stay right, and indices that no word reaches.
 3. `widen_margins` trains the network on the machine that was extracted from it, until margins exceed rounding.
 4. `repair` trains the pruned network further where its certificate is refused: half of the words begin with one of the

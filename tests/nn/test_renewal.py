@@ -1,4 +1,4 @@
-"""Heads that follow the state are told from heads that do not, and the latter are drawn anew."""
+"""Agreement separates heads that follow the state from those that do not; renewal changes only the given heads."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from setuptools import Extension, setup
 
 NATIVE = "detent/csrc"
-KERNELS = ("tables", "trajectories", "argmax_trajectories", "index_gains", "surrogate", "readout")
+KERNELS = ("tables", "trajectories", "argmax_trajectories", "index_gains", "surrogate", "readout", "soft")
 SOURCES = [
     f"{NATIVE}/{name}.cpp"
     for name in ("run", "interpret", "text", "prefix_tree", "state_merging", "partition", *KERNELS)

@@ -49,6 +49,8 @@ _INDEX_GAINS = [_POINTER, _POINTER, _SIZE, _SIZE, *_SEGMENTS, _POINTER, _INT]
 _READ_ROWS = [_POINTER, _SIZE, _POINTER, _POINTER, _SIZE, *_HEADS, _POINTER, _SIZE, _POINTER]
 _READ_OUT = [_POINTER, _POINTER, _SIZE, *_HEADS, *_CELLS, _SIZE, _POINTER, _INT]
 _READ_OUT_BACKWARD = [_POINTER, _SIZE, *_HEADS, *_CELLS, _SIZE, _POINTER, _INT]
+_SOFT_STEPS = [*_HEADS, _SIZE, _SIZE, *[_POINTER] * 4]  # batch, length, start, initial, lengths, resets
+_SOFT_ROWS = [_POINTER, _SIZE, _POINTER]  # matrices of distinct rows, how many, which of them each step has
 _TREE = [_POINTER, _POINTER, _POINTER, _SIZE]  # parents, symbols, visits, nodes
 _OBSERVED = [_POINTER, _POINTER, _POINTER]  # nodes, outputs, counts
 _MERGER = [
@@ -113,6 +115,16 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     **{f"detent_read_rows_{real}": (None, _READ_ROWS) for real in ("f32", "f64")},
     **{f"detent_read_out_{real}": (c_int64, _READ_OUT) for real in ("f32", "f64")},
     **{f"detent_read_out_backward_{real}": (c_int64, _READ_OUT_BACKWARD) for real in ("f32", "f64")},
+    **{
+        f"detent_soft_{name}_{real}": (None, arguments)
+        for real in ("f32", "f64")
+        for name, arguments in {
+            "forward": [_POINTER, *_SOFT_STEPS, _POINTER, _POINTER, _INT],
+            "backward": [_POINTER, *_SOFT_STEPS, _POINTER, _POINTER, _POINTER, _INT],
+            "indexed": [*_SOFT_ROWS, *_SOFT_STEPS, _POINTER, _INT],
+            "indexed_backward": [_POINTER, *_SOFT_ROWS, *_SOFT_STEPS, _POINTER, _POINTER, _INT],
+        }.items()
+    },
 }
 
 

@@ -29,7 +29,7 @@ from detent.ops.ordered_linear import ordered_linear
 from detent.ops.segments import LogitSource, batch_segments
 from detent.ops.sequence_parallel import group_name
 from detent.ops.tables import entry_offsets, identity, indices_of, offsets, one_hot
-from detent.ops.torch_kernels import blas_logits
+from detent.ops.torch_kernels import blas_logits, project_values
 
 if TYPE_CHECKING:
     from detent.nn.diagnose import Diagnosis
@@ -327,16 +327,13 @@ class NFSM(Pretrained, nn.Module):
         for name, given in refused.items():
             if given:
                 raise InvalidInput(f"soft states do not work with {name}: leave it out, or soften(model, None).")
-        x = call.input if call.row_index is None else nn.functional.embedding(call.row_index, call.input)
         s = soft_states(
-            x, call.weight, call.bias, self.heads, call.start, self.soft_temperature,
-            lengths=call.lengths, resets=call.resets, initial_state=self.config.initial_state,
+            call.input, call.weight, call.bias, self.heads, call.start, self.soft_temperature,
+            row_index=call.row_index, lengths=call.lengths, resets=call.resets,
+            initial_state=self.config.initial_state, backend=self.backend,
         )  # fmt: skip
         final = indices_of(s[:, -1], self.heads) if s.shape[1] else call.start
-        r, v = len(self.heads), call.values.shape[1]
-        own = torch.eye(r).repeat_interleave(torch.tensor(self.heads), 0).repeat_interleave(v, 1).to(s)  # S (r v)
-        read = s @ (call.values.repeat(1, r) * own)
-        return nn.functional.linear(read, call.out_weight, call.out_bias), final
+        return s @ project_values(call.values, call.out_weight, self.heads) + call.out_bias, final
 
     def _logit_source(self, rows: Tensor) -> LogitSource:
         return LogitSource(self.logit_input(rows).contiguous(), self._cast(self.weight), self._cast(self.bias))

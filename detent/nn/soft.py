@@ -6,6 +6,8 @@ With soft states a head is a distribution s over its indices, and a step is s_t 
 softmax of column k of the logits. Forward and backward pass belong to the same smooth function, so a head is moved by
 everything that it could have held. `soften` switches a model's layers between soft and exact states. Begin with soft
 states, lower the temperature, and finish with exact ones: a distribution that is nearly one-hot is nearly an index.
+
+On the backend `cpu` the pass is compiled; on the others it is a loop over steps in torch, which defines it.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from detent.errors import InvalidConfig
-from detent.ops.tables import one_hot
+from detent.nn.inputs import check_index, check_lengths
+from detent.ops.cpu import SoftSteps, soft_backward, soft_forward, soft_indexed, soft_indexed_backward
+from detent.ops.eager import is_traced
+from detent.ops.tables import check_states, one_hot
 
 
 def soften(model: nn.Module, temperature: float | None) -> None:
@@ -36,12 +41,27 @@ def soften(model: nn.Module, temperature: float | None) -> None:
 
 def soft_states(
     x: Tensor, weight: Tensor, bias: Tensor, heads: Sequence[int], start: Tensor, temperature: float,
-    *, lengths: Tensor | None = None, resets: Tensor | None = None, initial_state: Sequence[int] = (),
+    *, row_index: Tensor | None = None, lengths: Tensor | None = None, resets: Tensor | None = None,
+    initial_state: Sequence[int] = (), backend: str = "reference",
 ) -> Tensor:  # fmt: skip
     """B L S: the distribution of every head after every step, from inputs B L m and start indices B r.
 
-    `weight` and `bias` are those of the layer: row k * d + j of a head scores its move from index k to index j.
+    `weight` and `bias` are those of the layer: row k * d + j of a head scores its move from index k to index j. With
+    `row_index` (B L), x are R distinct rows: R m.
     """
+    if row_index is not None:
+        row_index = check_index(row_index, len(x))
+        if backend != "cpu" or len(x) > row_index.numel() or is_traced():
+            x, row_index = nn.functional.embedding(row_index, x), None
+    if backend == "cpu" and not is_traced():
+        initial = torch.tensor(initial_state or (0,) * len(heads))
+        B, L = x.shape[:2] if row_index is None else row_index.shape
+        check_states(start, heads, B)
+        check_lengths(lengths, (B, L))
+        held = None if lengths is None else lengths.long().contiguous()
+        starts = None if resets is None else resets.contiguous()
+        steps = SoftSteps(tuple(heads), (B, L), start.long().contiguous(), initial, held, starts)
+        return _compiled(x, weight / temperature, bias / temperature, row_index, steps)
     (B, L, m), first, entries, parts = x.shape, 0, 0, []
     rows = x.permute(2, 1, 0).reshape(m, L * B)
     for d, run in groupby(heads):
@@ -62,6 +82,55 @@ def soft_states(
         parts.append(states.flatten(1, 2))
         first, entries = first + r, entries + r * d * d
     return torch.cat(parts, dim=1).permute(2, 0, 1)
+
+
+def _compiled(x: Tensor, weight: Tensor, bias: Tensor, row_index: Tensor | None, steps: SoftSteps) -> Tensor:
+    """The same by compiled kernels, from the weight and bias of logits at temperature 1."""
+    logits = nn.functional.linear(x.flatten(0, -2), weight, bias)
+    if row_index is None:
+        dense: Tensor = _CompiledRun.apply(logits, steps)
+        return dense
+    moves, at = [], 0
+    for d, run in groupby(steps.heads):
+        columns = len(list(run)) * d
+        moves.append(logits[:, at : at + columns * d].unflatten(1, (columns, d)).softmax(-1).flatten(1))
+        at += columns * d
+    indexed: Tensor = _CompiledIndexedRun.apply(torch.cat(moves, 1), row_index.contiguous(), steps)
+    return indexed
+
+
+class _CompiledRun(torch.autograd.Function):
+    """Logits (B L) E -> the distributions after every step, B L S."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, steps: SoftSteps) -> Tensor:
+        states, moves = soft_forward(logits.contiguous(), steps)
+        ctx.save_for_backward(states, moves)
+        ctx.steps = steps
+        return states
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        states, moves = ctx.saved_tensors
+        return soft_backward(grad.contiguous(), moves, states, ctx.steps), None
+
+
+class _CompiledIndexedRun(torch.autograd.Function):
+    """Matrices of distinct rows, R E, and the row of every step, B L -> the distributions after every step, B L S."""
+
+    @staticmethod
+    def forward(ctx: Any, moves: Tensor, row_index: Tensor, steps: SoftSteps) -> Tensor:
+        states = soft_indexed(moves.contiguous(), row_index, steps)
+        ctx.save_for_backward(states, moves, row_index)
+        ctx.steps = steps
+        return states
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        states, moves, row_index = ctx.saved_tensors
+        return soft_indexed_backward(grad.contiguous(), moves.contiguous(), row_index, states, ctx.steps), None, None
 
 
 class _SoftRun(torch.autograd.Function):

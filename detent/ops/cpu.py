@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -234,6 +235,75 @@ def read_out_backward(output_grad: Tensor, states: Tensor, heads: Sequence[int])
         len(states), vectors_grad.data_ptr(), native.threads(),
     )  # fmt: skip
     return vectors_grad
+
+
+@dataclass(frozen=True, slots=True)
+class SoftSteps:
+    """Where a pass of soft states begins, and which of its steps hold or reset the state."""
+
+    heads: tuple[int, ...]
+    shape: tuple[int, int]
+    """B L."""
+    start: Tensor
+    """B r: the index of every head before the first step."""
+    initial: Tensor
+    """r: the index of every head after a reset."""
+    lengths: Tensor | None
+    """B."""
+    resets: Tensor | None
+    """B L booleans."""
+
+    def addresses(self) -> tuple[int | None, ...]:
+        steps = (self.start, self.initial, self.lengths, self.resets)
+        assert all(one is None or one.is_contiguous() for one in steps)
+        assert all(one is None or one.dtype == torch.int64 for one in steps[:3])
+        return *_heads(self.heads), *self.shape, *map(_address, steps)
+
+
+def soft_forward(logits: Tensor, steps: SoftSteps) -> tuple[Tensor, Tensor]:
+    """N E -> (distributions after every step: B L S, softmax of the logits as the backward pass reads it)."""
+    (B, L), lanes = steps.shape, 8 if logits.dtype == torch.float64 else 16
+    _check_arrays(logits)
+    moves = torch.empty(-(-B // lanes) * lanes * L, logits.shape[1], dtype=logits.dtype)
+    states = torch.empty(B, L, sum(steps.heads), dtype=logits.dtype)
+    getattr(native.library(), f"detent_soft_forward_{_suffix(logits)}")(
+        logits.data_ptr(), *steps.addresses(), moves.data_ptr(), states.data_ptr(), native.threads()
+    )
+    return states, moves
+
+
+def soft_backward(states_grad: Tensor, moves: Tensor, states: Tensor, steps: SoftSteps) -> Tensor:
+    """B L S -> N E: from the gradient of the distributions to that of the logits."""
+    _check_arrays(states_grad, moves, states)
+    logits_grad = torch.empty(math.prod(steps.shape), moves.shape[1], dtype=moves.dtype)
+    getattr(native.library(), f"detent_soft_backward_{_suffix(moves)}")(
+        states_grad.data_ptr(), *steps.addresses(), moves.data_ptr(), states.data_ptr(), logits_grad.data_ptr(),
+        native.threads(),
+    )  # fmt: skip
+    return logits_grad
+
+
+def soft_indexed(moves: Tensor, row_index: Tensor, steps: SoftSteps) -> Tensor:
+    """R E and B L -> B L S: the distributions when step (b, t) has the matrices of row row_index[b, t]."""
+    _check_arrays(moves)
+    states = torch.empty(*steps.shape, sum(steps.heads), dtype=moves.dtype)
+    getattr(native.library(), f"detent_soft_indexed_{_suffix(moves)}")(
+        moves.data_ptr(), len(moves), row_index.data_ptr(), *steps.addresses(), states.data_ptr(), native.threads()
+    )
+    return states
+
+
+def soft_indexed_backward(
+    states_grad: Tensor, moves: Tensor, row_index: Tensor, states: Tensor, steps: SoftSteps
+) -> Tensor:  # fmt: skip
+    """B L S -> R E: from the gradient of the distributions to that of the matrices."""
+    _check_arrays(states_grad, moves, states)
+    moves_grad = torch.empty_like(moves)
+    getattr(native.library(), f"detent_soft_indexed_backward_{_suffix(moves)}")(
+        states_grad.data_ptr(), moves.data_ptr(), len(moves), row_index.data_ptr(), *steps.addresses(),
+        states.data_ptr(), moves_grad.data_ptr(), native.threads(),
+    )  # fmt: skip
+    return moves_grad
 
 
 def _addresses(source: LogitSource) -> tuple[int | None, int | None, int | None, int, int | None, int | None]:

@@ -128,9 +128,11 @@ class Recurrence(nn.Module):
         self.norm, self.layer = nn.LayerNorm(width), layer
         self.conv = CausalConvolution(width, 4) if convolution else None
 
-    def forward(self, h: Tensor) -> Tensor:
-        x = self.norm(h)
-        return h + self.layer(x if self.conv is None else self.conv(x)[0])[0]
+    def forward(self, h: Tensor, distinct: Tensor, tokens: Tensor) -> Tensor:
+        """B L m -> B L m; without convolution from the distinct rows of h and the tokens, which say where each is."""
+        if self.conv is None:
+            return h + self.layer((self.norm(distinct), tokens))[0]
+        return h + self.layer(self.conv(self.norm(h))[0])[0]
 
 
 def memory() -> NFSM:
@@ -162,12 +164,15 @@ class TextModel(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(vocabulary, width)
         nn.init.normal_(self.embedding.weight, std=0.5)
-        first = WindowAttention(width) if recurrence is None else recurrence
-        self.layers = nn.Sequential(first, WindowAttention(width))
+        self.recurrence = recurrence
+        self.layers = nn.Sequential(*(WindowAttention(width) for _ in range(2 if recurrence is None else 1)))
         self.readout = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, vocabulary))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return self.readout(self.layers(self.embedding(tokens)))
+        h = self.embedding(tokens)
+        if self.recurrence is not None:
+            h = self.recurrence(h, self.embedding.weight, tokens)
+        return self.readout(self.layers(h))
 
 
 @torch.no_grad()

@@ -101,12 +101,16 @@ def test_steps_beyond_a_length_may_hold_anything() -> None:
 def test_backend_cpu_uses_the_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     for name in ("soft_forward", "soft_indexed"):
-        monkeypatch.setattr(
-            soft, name, lambda *args, name=name, run=getattr(soft, name): (calls.append(name), run(*args))[1]
-        )
+        run = getattr(soft, name)
+
+        def counted(*given: Any, name: str = name, run: Any = run) -> Any:
+            calls.append(name)
+            return run(*given)
+
+        monkeypatch.setattr(soft, name, counted)
     for rows in (0, 3):
-        soft_states(**arguments((4, 3), 3, 5, torch.float32, False, rows), backend="cpu")
-        soft_states(**arguments((4, 3), 3, 5, torch.float32, False, rows), backend="reference")
+        for backend in ("cpu", "reference"):
+            soft_states(**arguments((4, 3), 3, 5, torch.float32, False, rows), backend=backend)
     assert calls == ["soft_forward", "soft_indexed"]
 
 

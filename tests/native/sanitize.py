@@ -22,7 +22,7 @@ FLAGS = (
 TESTS = (
     "tests/native", "tests/ops/test_scan.py", "tests/ops/test_invalid_calls.py", "tests/ops/test_segments.py",
     "tests/ops/test_gumbel.py", "tests/ops/test_gradient_kernels.py", "tests/ops/test_screen.py",
-    "tests/nn/test_nfsm.py", "tests/nn/test_nfsm_gradients.py",
+    "tests/ops/test_soft_kernels.py", "tests/nn/test_nfsm.py", "tests/nn/test_nfsm_gradients.py",
     "tests/nn/test_near_ties.py",
     "tests/runtime/test_interpreter.py", "tests/runtime/test_heads.py", "tests/runtime/test_stream.py",
     "tests/runtime/test_tokenizer.py", "tests/runtime/test_filter.py", "tests/automata/test_run.py",

@@ -29,7 +29,6 @@ from detent.ops.ordered_linear import ordered_linear
 from detent.ops.segments import LogitSource, batch_segments
 from detent.ops.sequence_parallel import group_name
 from detent.ops.tables import entry_offsets, identity, indices_of, offsets, one_hot
-from detent.ops.torch_kernels import blas_logits
 
 if TYPE_CHECKING:
     from detent.nn.diagnose import Diagnosis
@@ -138,7 +137,7 @@ class NFSM(Pretrained, nn.Module):
         self.gate_proj = nn.Linear(width, self.value_width * len(self.heads)) if gate else None
         self.reset_parameters(generator)
         self.register_state_dict_post_hook(_note_heads)
-        self.register_load_state_dict_pre_hook(_refuse_other_heads)
+        self.register_load_state_dict_pre_hook(_refuse_other_layers)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Truncated normal weights of variance 1 / fan-in, unit-variance value vectors, and zero biases except
@@ -296,7 +295,7 @@ class NFSM(Pretrained, nn.Module):
             return self._cast(self.mix_proj(rows.to(self.bias.dtype)))
         weight, bias = self._cast(self.mix_proj.weight), self._cast(self.mix_proj.bias)
         flat = rows.reshape(rows.shape[:-1].numel(), rows.shape[-1])
-        return blas_logits(flat, weight, bias).view(*rows.shape[:-1], len(bias))
+        return ordered_linear(flat, weight, bias, self.backend).view(*rows.shape[:-1], len(bias))
 
     def _call(
         self, x: Rows, state: Tensor | None, lengths: Tensor | Sequence[int] | None,
@@ -421,10 +420,19 @@ def _note_heads(layer: NFSM, state_dict: Any, prefix: str, local_metadata: dict[
     local_metadata["heads"] = layer.heads
 
 
-def _refuse_other_heads(
+def _refuse_other_layers(
     layer: NFSM, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool, missing: list[str],
     unexpected: list[str], errors: list[str],
 ) -> None:  # fmt: skip
     heads = local_metadata.get("heads")
     if heads is not None and tuple(heads) != layer.heads:
         errors.append(f"{prefix}heads: the state dict is of heads {tuple(heads)}, and this layer has {layer.heads}.")
+    mixed = [name for name in state_dict if name.startswith(f"{prefix}mix_proj.")]
+    weight = f"{prefix}mix_proj.weight"
+    if f"{prefix}weight" in state_dict and (not mixed or weight in mixed):  # a wrapped projection has other names
+        there = len(state_dict[weight]) if mixed else None
+        if there != layer.config.dictionary:
+            errors.append(
+                f"{prefix}mix_proj: the state dict is of a layer with dictionary={there}, and this one has "
+                f"dictionary={layer.config.dictionary}; build it with dictionary={there}."
+            )

@@ -72,7 +72,8 @@ class NFSM(Pretrained, nn.Module):
         """Initial bias of the logits that keep an index where it is, like the forget-gate bias of an LSTM: larger
         values hold states for longer; the paper has none."""
         dictionary: int | None = None
-        """If given, the logits are mixtures of this many learned logit matrices, with weights affine in the input."""
+        """If given, the logits are mixtures of this many learned logit matrices, with weights affine in the input. As
+        many distinct inputs can have any logits. None: the logits are affine in the input itself."""
         gate: bool = False
         """Whether the concatenated value vectors are multiplied by SiLU of an affine map of the input before they are
         projected, so that a step reads some heads and not others. Helps in language models. States stay exact; the
@@ -141,16 +142,28 @@ class NFSM(Pretrained, nn.Module):
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Truncated normal weights of variance 1 / fan-in, unit-variance value vectors, and zero biases except
-        `remember` for the logits that keep an index where it is."""
+        `remember` for the logits that keep an index where it is.
+
+        The weights of a mixture are larger by width / dictionary, and the matrices smaller: the logits have the same
+        variance, and a step of Adam moves them about as far as those of a layer without a dictionary.
+        """
         linears = [linear for linear in (self.out_proj, self.mix_proj, self.gate_proj) if linear is not None]
-        truncated_(self.weight, generator)
+        truncated_(self.weight, generator, self.logit_gain)
         nn.init.zeros_(self.bias)
         with torch.no_grad():
             for d, at in zip(self.heads, entry_offsets(self.heads), strict=True):
                 self.bias[at : at + d * d : d + 1] = self.config.remember
         for linear in linears:
             fan_in_(linear, generator)
+        if self.mix_proj is not None:
+            with torch.no_grad():
+                self.mix_proj.weight /= self.logit_gain
         nn.init.normal_(self.values, generator=generator)
+
+    @property
+    def logit_gain(self) -> float:
+        """What the initial deviation of `weight` is multiplied by; that of the mixture is divided by it."""
+        return min(1.0, (self.config.dictionary or self.config.width) / self.config.width)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> NFSM:
         """After a move to another device, "auto" is the fastest backend there."""

@@ -65,7 +65,7 @@ def renew(
             raise InvalidInput(f"this layer has heads 0 to {len(layer.heads) - 1}; got {h}.")
         d = layer.heads[h]
         logits, values = slice(entries[h], entries[h] + d * d), slice(starts[h], starts[h] + d)
-        truncated_(layer.weight[logits], generator)
+        truncated_(layer.weight[logits], generator, layer.logit_gain)
         layer.bias[logits] = stay * torch.eye(d).flatten().to(layer.bias)
         layer.values[values].normal_(generator=generator)
         for parameter, rows in ((layer.weight, logits), (layer.bias, logits), (layer.values, values)):

@@ -87,8 +87,8 @@ def logits(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """R m -> R E: bias + x[0] w[0] + x[1] w[1] + ..., summed in that order."""
     out = torch.empty(rows.shape[0], weight.shape[0], dtype=weight.dtype)
     getattr(native.library(), f"detent_logits_{_suffix(weight)}")(
-        rows.data_ptr(), weight.data_ptr(), bias.data_ptr(), rows.shape[1], weight.shape[0], rows.shape[0], out.data_ptr(),
-        native.threads(),
+        rows.data_ptr(), weight.data_ptr(), bias.data_ptr(), rows.shape[1], weight.shape[0], rows.shape[0],
+        out.data_ptr(), native.threads(),
     )  # fmt: skip
     return out
 
@@ -126,8 +126,8 @@ def index_gains(output_grad: Tensor, vectors: Tensor, segments: Tensor) -> Tenso
     _check_arrays(output_grad, vectors)
     made = torch.empty(local_rows(segments), vectors.shape[0], dtype=vectors.dtype)
     getattr(native.library(), f"detent_index_gains_{_suffix(vectors)}")(
-        output_grad.data_ptr(), vectors.data_ptr(), vectors.shape[1], vectors.shape[0], segments.data_ptr(), segments.shape[0],
-        made.data_ptr(), native.threads(),
+        output_grad.data_ptr(), vectors.data_ptr(), vectors.shape[1], vectors.shape[0], segments.data_ptr(),
+        segments.shape[0], made.data_ptr(), native.threads(),
     )  # fmt: skip
     return made
 

@@ -147,7 +147,7 @@ CELLS: dict[str, Callable[[], nn.Module | None]] = {
     "gru": lambda: Recurrence(GRU(WIDTH)),
     "lstm": lambda: Recurrence(LSTM(WIDTH)),
     "none": lambda: None,
-    "nfsm_direct": lambda: Recurrence(NFSM(WIDTH, remember=0.0, temperature=2.0), convolution=False),
+    "nfsm_direct": lambda: Recurrence(NFSM(WIDTH, remember=0.0, temperature=2.0, dictionary=None), convolution=False),
     "gru_direct": lambda: Recurrence(GRU(WIDTH), convolution=False),
 }
 """The recurrent part, the same for all languages; `_direct` is without convolution."""

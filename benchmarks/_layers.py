@@ -18,8 +18,8 @@ from detent.nn import AUSSM, NFSM, PDSSM, MambaMinus
 from detent.ops.gumbel import gumbel
 
 B, WIDTH, STATES, MATRICES, SEED = 16, 256, 16, 16, 7
-PAPER: dict[str, Any] = {"noise": True, "temperature": 0.5, "remember": 0.0}
-"""An NFSM as in the paper: tables are sampled in training."""
+PAPER: dict[str, Any] = {"noise": True, "temperature": 0.5, "remember": 0.0, "dictionary": None}
+"""An NFSM as in the paper: tables are sampled in training, and logits are affine in the input itself."""
 MODELS: dict[str, Callable[..., nn.Module]] = {
     "NFSM": lambda d, **settings: NFSM(WIDTH, (d,), **PAPER, **settings),
     "Mamba-": lambda d, **settings: MambaMinus(WIDTH, d, STATES, **settings),

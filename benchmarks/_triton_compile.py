@@ -78,7 +78,7 @@ def launches(width: int, heads: Sequence[int], backend: str = "triton", rows: in
         mock.patch.object(triton_backend, "_launch", record),
         mock.patch.object(torch, "empty", zeros),  # outputs that nothing fills must be states in range
     ):
-        layer = NFSM(width, heads, backend=backend, generator=torch.Generator().manual_seed(0))
+        layer = NFSM(width, heads, dictionary=None, backend=backend, generator=torch.Generator().manual_seed(0))
         x = torch.zeros(1, rows, width, requires_grad=True)
         layer(x, seed=0)[0].sum().backward()
         layer.eval()

@@ -72,7 +72,7 @@ def predict(report: Report) -> None:
 
 def nfsms(width: int, heads: tuple[int, ...]) -> dict[str, nn.Module]:
     return {
-        name: NFSM(width, heads, backend=name, generator=torch.Generator().manual_seed(SEED)).cuda()
+        name: NFSM(width, heads, dictionary=None, backend=name, generator=torch.Generator().manual_seed(SEED)).cuda()
         for name in ("tree", "triton", "triton_dot")
     }
 
@@ -98,8 +98,8 @@ def others(width: int) -> dict[str, nn.Module]:
 def agree(report: Report) -> None:
     """The bits of the CPU, or nothing is timed."""
     for heads in ((5,), (4, 1, 3), (12,) * 16, (256,)):
-        layer = NFSM(64, heads, backend="cpu", generator=torch.Generator().manual_seed(SEED))
-        moved = NFSM(64, heads, backend="triton", generator=torch.Generator().manual_seed(SEED)).cuda()
+        layer = NFSM(64, heads, dictionary=None, backend="cpu", generator=torch.Generator().manual_seed(SEED))
+        moved = NFSM(64, heads, dictionary=None, backend="triton", generator=torch.Generator().manual_seed(SEED)).cuda()
         for length in (1, 31, 32, 33, 1025):
             x = torch.randn(3, length, 64, generator=torch.Generator().manual_seed(length))
             wanted, found = layer(x, seed=SEED), moved(x.cuda(), seed=SEED)

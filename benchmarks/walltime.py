@@ -177,7 +177,7 @@ def explain(report: Report, rows: Sequence[Row], length: int) -> None:
             )
     for d in sorted({d for (model, d), row in cells.items() if model == "PD-SSM" and row["ratio"] > 0.5}):
         layer, x = (
-            NFSM(WIDTH, (d,), **PAPER, dictionary=MATRICES, generator=torch.Generator().manual_seed(SEED)),
+            NFSM(WIDTH, (d,), **{**PAPER, "dictionary": MATRICES}, generator=torch.Generator().manual_seed(SEED)),
             inputs(length),
         )
         spent = min(seconds(partial(training_step, layer, x)) for _ in range(2))

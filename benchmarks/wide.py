@@ -1,8 +1,9 @@
 """The default heads of an NFSM layer, sixteen of twelve indices, against `torch.nn.GRU` and `LSTM` of the same width.
 
 One training step: forward, and the gradient of the mean squared output with respect to parameters and input; float32,
-one thread. "NFSM" takes the arg max (`noise=False`), "NFSM, sampled" adds Gumbel noise. Each shape has two cases: CPU
-time of the process, by which the targets go because other processes do not count in it, and wall time.
+one thread. "NFSM" takes the arg max (`noise=False`), "NFSM, sampled" adds Gumbel noise, "NFSM, dictionary" mixes its
+logits from sixteen learned matrices. Each shape has two cases: CPU time of the process, by which the targets go because
+other processes do not count in it, and wall time.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from benchmarks.harness import Report, Unequal
 from detent import native
 from detent.nn import NFSM
 
-SEED = 7
+SEED, MATRICES = 7, 16
 CLOSE = 1e-9
 """Largest difference of gradients in float64 from the reference, relative to the largest entry."""
 
@@ -61,6 +62,7 @@ def layers(width: int) -> dict[str, nn.Module]:
         "GRU": nn.GRU(width, width, batch_first=True),
         "NFSM": NFSM(width, noise=False),
         "NFSM, sampled": NFSM(width, noise=True),
+        "NFSM, dictionary": NFSM(width, dictionary=MATRICES),
     }
 
 
@@ -77,12 +79,12 @@ def agree(report: Report, *, batch: int = 3, length: int = 40, width: int = 64) 
     """Compare the fastest backend with the reference: outputs and last states to the bit if it is compiled, gradients
     in float64 to rounding; raises Unequal."""
     x = inputs(batch, length, width)
-    for noise in (False, True):
+    for setting, value in (("noise", False), ("noise", True), ("dictionary", MATRICES)):
         torch.manual_seed(SEED)
-        fast = NFSM(width, noise=noise)
-        slow = NFSM(width, noise=noise, backend="reference")
+        fast = NFSM(width, **{setting: value})  # type: ignore[arg-type]
+        slow = NFSM(width, **{setting: value}, backend="reference")  # type: ignore[arg-type]
         slow.load_state_dict(fast.state_dict())
-        name = f"NFSM with noise={noise}"
+        name = f"NFSM with {setting}={value}"
         if fast.backend == "cpu":
             if not all(map(torch.equal, training_step(fast, x), training_step(slow, x))):
                 raise Unequal(f"{name}: outputs or states differ from the reference's; nothing was timed.")

@@ -80,6 +80,57 @@ DETENT_INLINE void dots(const T* const* x, int64_t rows, const T* w, int64_t str
         }
 }
 
+// out[c] = bias[c] + x[0] w[c][0] + x[1] w[c][1] + ..., for V vectors of rows and C entries; x: m x stride, a lane per row.
+template <class T, int C, int V>
+DETENT_INLINE void lane_dot_tile(const T* x, int64_t stride, const T* w, int64_t w_stride, int64_t m, const T* bias, T* out) {
+    typedef typename Lane<T>::Vector Vector;
+    constexpr int W = Lane<T>::width;
+    Vector sum[C][V];
+    for (int c = 0; c < C; ++c)
+        for (int v = 0; v < V; ++v) sum[c][v] = spread<T>(bias[c]);
+    for (int64_t i = 0; i < m; ++i, x += stride) {
+        Vector rows[V];
+        for (int v = 0; v < V; ++v) rows[v] = load(x + v * W);
+        for (int c = 0; c < C; ++c)
+            for (int v = 0; v < V; ++v) sum[c][v] += rows[v] * w[c * w_stride + i];
+    }
+    for (int c = 0; c < C; ++c)
+        for (int v = 0; v < V; ++v) store(out + c * stride + v * W, sum[c][v]);
+}
+
+template <class T, int V>
+DETENT_INLINE void lane_dot_vectors(const T* x, int64_t stride, const T* w, int64_t w_stride, int64_t m, const T* bias,
+                                    int64_t d, T* out) {
+    for (int64_t j = 0; j < d;) {
+        const int many = up_to_four(d - j);
+        const T* entry = w + j * w_stride;
+        T* to = out + j * stride;
+        switch (many) {
+            case 1: lane_dot_tile<T, 1, V>(x, stride, entry, w_stride, m, bias + j, to); break;
+            case 2: lane_dot_tile<T, 2, V>(x, stride, entry, w_stride, m, bias + j, to); break;
+            case 3: lane_dot_tile<T, 3, V>(x, stride, entry, w_stride, m, bias + j, to); break;
+            default: lane_dot_tile<T, 4, V>(x, stride, entry, w_stride, m, bias + j, to);
+        }
+        j += many;
+    }
+}
+
+// out[j][n] = bias[j] + <x[n], w[j]> for d entries; x is m x stride and out d x stride, with a lane per row.
+template <class T>
+DETENT_INLINE void lane_dots(const T* x, int64_t stride, int64_t rows, const T* w, int64_t w_stride, int64_t m, const T* bias,
+                             int64_t d, T* out) {
+    constexpr int W = Lane<T>::width;
+    for (int64_t n = 0; n < rows;) {
+        const int vectors = up_to_three((rows - n + W - 1) / W);
+        switch (vectors) {
+            case 1: lane_dot_vectors<T, 1>(x + n, stride, w, w_stride, m, bias, d, out + n); break;
+            case 2: lane_dot_vectors<T, 2>(x + n, stride, w, w_stride, m, bias, d, out + n); break;
+            default: lane_dot_vectors<T, 3>(x + n, stride, w, w_stride, m, bias, d, out + n);
+        }
+        n += vectors * W;
+    }
+}
+
 // sum[c] += g[c][n] x[n] for n = 0, 1, ..., from inputs i on: C entries, V vectors.
 template <class T, int C, int V>
 DETENT_INLINE void outer_tile(const T* const* x, int64_t rows, int64_t i, const T* g, int64_t g_stride, T* sums,

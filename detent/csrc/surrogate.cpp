@@ -47,6 +47,7 @@ namespace {
 constexpr int64_t BLOCK_NUMBERS = 3 << 14;  // inputs of a block of rows: with their gradients they fill the second cache
 constexpr int64_t BLOCK_ROWS = 16;          // rows of a block for each index of the largest head, at least
 constexpr int64_t STRIP = 48;               // rows of a group that are handled at once
+constexpr int64_t TURNED_WIDTH = 64;        // inputs up to which turning a strip is cheaper than adding up lanes
 
 template <class T>
 struct Job {
@@ -174,10 +175,12 @@ DETENT_INLINE void soften(const Job<T>& job, int64_t d, const T* noise, const T*
 template <class T>
 struct Scratch {
     Lines<T> logits, lambda, noise;  // d x STRIP
+    Lines<T> turned;                 // inputs x STRIP
     const T *x[STRIP], *lambda_rows[STRIP], *logit_rows[STRIP];
     T* x_gradient[STRIP];
     Scratch(const Job<T>& job, int64_t d)
-        : logits(d * STRIP), lambda(d * STRIP), noise(job.noisy ? d * STRIP : 0) {
+        : logits(d * STRIP), lambda(d * STRIP), noise(job.noisy ? d * STRIP : 0),
+          turned(job.input && job.width <= TURNED_WIDTH ? job.width * STRIP : 0) {
         std::fill_n(logits.data(), d * STRIP, T(0));  // lanes without a row stay finite
     }
 };
@@ -222,7 +225,11 @@ DETENT_INLINE void soften_strip(const Job<T>& job, Block<T>& block, const Strip&
     find_rows(job, block, strip, scratch);
     const int64_t lanes = (strip.rows + 7) / 8 * 8;
     put_lanes(scratch.lambda_rows, lanes, d, scratch.lambda.data());
-    if (job.input)
+    if (job.input && job.width <= TURNED_WIDTH) {
+        put_lanes(scratch.x, lanes, job.width, scratch.turned.data());
+        lane_dots(scratch.turned.data(), STRIP, strip.rows, job.weight + entry * job.width, job.width, job.width,
+                  job.bias + entry, d, scratch.logits.data());
+    } else if (job.input)
         dots(scratch.x, (strip.rows + FOUR - 1) / FOUR * FOUR, job.weight + entry * job.width, job.width, job.width,
              job.bias + entry, d, scratch.logits.data(), STRIP);
     else

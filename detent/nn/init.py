@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 
-def truncated_(weight: Tensor, generator: torch.Generator | None = None) -> None:
-    """Fill a matrix (outputs x inputs) with a truncated normal of variance about 1 / inputs."""
-    deviation = weight.shape[1] ** -0.5
+def truncated_(weight: Tensor, generator: torch.Generator | None = None, gain: float = 1.0) -> None:
+    """Fill a matrix (outputs x inputs) with a truncated normal of variance about gain^2 / inputs."""
+    deviation = gain * weight.shape[1] ** -0.5
     nn.init.trunc_normal_(weight, 0.0, deviation, -2 * deviation, 2 * deviation, generator=generator)
 
 

@@ -29,7 +29,10 @@ from detent.ops.ordered_linear import ordered_linear
 from detent.ops.segments import LogitSource, batch_segments
 from detent.ops.sequence_parallel import group_name
 from detent.ops.tables import entry_offsets, identity, indices_of, offsets, one_hot
+<<<<<<< HEAD
 from detent.ops.torch_kernels import blas_logits, project_values
+=======
+>>>>>>> 2c806dc25144f00c47c9beaa0ad6803bf462262a
 
 if TYPE_CHECKING:
     from detent.nn.diagnose import Diagnosis
@@ -73,7 +76,8 @@ class NFSM(Pretrained, nn.Module):
         """Initial bias of the logits that keep an index where it is, like the forget-gate bias of an LSTM: larger
         values hold states for longer; the paper has none."""
         dictionary: int | None = None
-        """If given, the logits are mixtures of this many learned logit matrices, with weights affine in the input."""
+        """If given, the logits are mixtures of this many learned logit matrices, with weights affine in the input. As
+        many distinct inputs can have any logits. None: the logits are affine in the input itself."""
         gate: bool = False
         """Whether the concatenated value vectors are multiplied by SiLU of an affine map of the input before they are
         projected, so that a step reads some heads and not others. Helps in language models. States stay exact; the
@@ -138,20 +142,32 @@ class NFSM(Pretrained, nn.Module):
         self.gate_proj = nn.Linear(width, self.value_width * len(self.heads)) if gate else None
         self.reset_parameters(generator)
         self.register_state_dict_post_hook(_note_heads)
-        self.register_load_state_dict_pre_hook(_refuse_other_heads)
+        self.register_load_state_dict_pre_hook(_refuse_other_layers)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Truncated normal weights of variance 1 / fan-in, unit-variance value vectors, and zero biases except
-        `remember` for the logits that keep an index where it is."""
+        `remember` for the logits that keep an index where it is.
+
+        The weights of a mixture are larger by width / dictionary, and the matrices smaller: the logits have the same
+        variance, and a step of Adam moves them about as far as those of a layer without a dictionary.
+        """
         linears = [linear for linear in (self.out_proj, self.mix_proj, self.gate_proj) if linear is not None]
-        truncated_(self.weight, generator)
+        truncated_(self.weight, generator, self.logit_gain)
         nn.init.zeros_(self.bias)
         with torch.no_grad():
             for d, at in zip(self.heads, entry_offsets(self.heads), strict=True):
                 self.bias[at : at + d * d : d + 1] = self.config.remember
         for linear in linears:
             fan_in_(linear, generator)
+        if self.mix_proj is not None:
+            with torch.no_grad():
+                self.mix_proj.weight /= self.logit_gain
         nn.init.normal_(self.values, generator=generator)
+
+    @property
+    def logit_gain(self) -> float:
+        """What the initial deviation of `weight` is multiplied by; that of the mixture is divided by it."""
+        return min(1.0, (self.config.dictionary or self.config.width) / self.config.width)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> NFSM:
         """After a move to another device, "auto" is the fastest backend there."""
@@ -296,7 +312,7 @@ class NFSM(Pretrained, nn.Module):
             return self._cast(self.mix_proj(rows.to(self.bias.dtype)))
         weight, bias = self._cast(self.mix_proj.weight), self._cast(self.mix_proj.bias)
         flat = rows.reshape(rows.shape[:-1].numel(), rows.shape[-1])
-        return blas_logits(flat, weight, bias).view(*rows.shape[:-1], len(bias))
+        return ordered_linear(flat, weight, bias, self.backend).view(*rows.shape[:-1], len(bias))
 
     def _call(
         self, x: Rows, state: Tensor | None, lengths: Tensor | Sequence[int] | None,
@@ -418,10 +434,19 @@ def _note_heads(layer: NFSM, state_dict: Any, prefix: str, local_metadata: dict[
     local_metadata["heads"] = layer.heads
 
 
-def _refuse_other_heads(
+def _refuse_other_layers(
     layer: NFSM, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool, missing: list[str],
     unexpected: list[str], errors: list[str],
 ) -> None:  # fmt: skip
     heads = local_metadata.get("heads")
     if heads is not None and tuple(heads) != layer.heads:
         errors.append(f"{prefix}heads: the state dict is of heads {tuple(heads)}, and this layer has {layer.heads}.")
+    mixed = [name for name in state_dict if name.startswith(f"{prefix}mix_proj.")]
+    weight = f"{prefix}mix_proj.weight"
+    if f"{prefix}weight" in state_dict and (not mixed or weight in mixed):  # a wrapped projection has other names
+        there = len(state_dict[weight]) if mixed else None
+        if there != layer.config.dictionary:
+            errors.append(
+                f"{prefix}mix_proj: the state dict is of a layer with dictionary={there}, and this one has "
+                f"dictionary={layer.config.dictionary}; build it with dictionary={there}."
+            )

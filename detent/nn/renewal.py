@@ -55,11 +55,9 @@ def renew(
 ) -> None:  # fmt: skip
     """Draw the tables and values of these heads as `reset_parameters` does; the optimizer's moments of them are zero.
 
-    `remember` is their bias towards staying where they are, by default that of the layer's configuration. Heads of a
-    layer with a dictionary share its matrices, so that they cannot be drawn anew by themselves.
+    `remember` is their bias towards staying where they are, by default that of the layer's configuration. In a layer
+    with a dictionary the weights of the mixture are those of all heads, and stay; the heads' own matrices are drawn.
     """
-    if layer.config.dictionary:
-        raise InvalidInput("heads of a layer with a dictionary share its matrices; draw the layer anew.")
     entries, starts = entry_offsets(layer.heads), offsets(layer.heads)
     stay = layer.config.remember if remember is None else remember
     for h in heads:
@@ -67,7 +65,7 @@ def renew(
             raise InvalidInput(f"this layer has heads 0 to {len(layer.heads) - 1}; got {h}.")
         d = layer.heads[h]
         logits, values = slice(entries[h], entries[h] + d * d), slice(starts[h], starts[h] + d)
-        truncated_(layer.weight[logits], generator)
+        truncated_(layer.weight[logits], generator, layer.logit_gain)
         layer.bias[logits] = stay * torch.eye(d).flatten().to(layer.bias)
         layer.values[values].normal_(generator=generator)
         for parameter, rows in ((layer.weight, logits), (layer.bias, logits), (layer.values, values)):

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from detent import native
 from detent.errors import InvalidInput
-from detent.ops.segments import LENGTH, LogitSource, Noise, batch_segments, refuse_infinite
+from detent.ops.segments import LogitSource, Noise, batch_segments, local_rows, refuse_infinite
 from detent.ops.tables import cell_dtype, check_states
 
 SYSTEM_BYTES = 1 << 22
@@ -44,9 +44,11 @@ def _suffix(tensor: Tensor) -> str:
 
 def _check_arrays(*tensors: Tensor | None) -> None:
     """Kernels get addresses: assert that all floating arrays have one type and are contiguous."""
-    given = [tensor for tensor in tensors if tensor is not None]
-    assert len({tensor.dtype for tensor in given}) == 1, [tensor.dtype for tensor in given]
-    assert all(tensor.is_contiguous() for tensor in given)
+    kind = next(tensor.dtype for tensor in tensors if tensor is not None)
+    for tensor in tensors:
+        if tensor is not None:
+            assert tensor.dtype is kind, (tensor.dtype, kind)
+            assert tensor.is_contiguous()
 
 
 def _on_cpu(tensor: Tensor) -> Tensor:
@@ -84,10 +86,10 @@ def adjoint(tables: Tensor, gains: Tensor, last: Tensor, heads: Sequence[int]) -
 
 def logits(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """R m -> R E: bias + x[0] w[0] + x[1] w[1] + ..., summed in that order."""
-    out = torch.empty(len(rows), len(weight), dtype=weight.dtype)
+    out = torch.empty(rows.shape[0], weight.shape[0], dtype=weight.dtype)
     getattr(native.library(), f"detent_logits_{_suffix(weight)}")(
-        rows.data_ptr(), weight.data_ptr(), bias.data_ptr(), rows.shape[1], len(weight), len(rows), out.data_ptr(),
-        native.threads(),
+        rows.data_ptr(), weight.data_ptr(), bias.data_ptr(), rows.shape[1], weight.shape[0], rows.shape[0],
+        out.data_ptr(), native.threads(),
     )  # fmt: skip
     return out
 
@@ -95,10 +97,9 @@ def logits(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 def tables(source: LogitSource, segments: Tensor, heads: Sequence[int], noise: Noise | None) -> Tensor:
     """Tables of every local row: N S."""
     _check_arrays(source.input, source.weight, source.bias, source.logits)
-    rows = int(segments[:, LENGTH].sum())
-    made = torch.empty(rows, sum(heads), dtype=cell_dtype(heads))
+    made = torch.empty(local_rows(segments), sum(heads), dtype=cell_dtype(heads))
     bad = getattr(native.library(), f"detent_tables_{_suffix(source.weight)}")(
-        *_addresses(source), *_heads(heads), segments.data_ptr(), len(segments), int(noise is not None),
+        *_addresses(source), *_heads(heads), segments.data_ptr(), segments.shape[0], int(noise is not None),
         noise.temperature if noise else 1.0, noise.bits if noise else 0, made.data_ptr(), made.element_size(),
         native.threads(),
     )  # fmt: skip
@@ -113,10 +114,10 @@ def trajectories(
     """Write the states after every row of the segments; return the last ones: G r. With `row_index`, row n uses
     table row_index[n]."""
     starts = _on_cpu(starts).long()
-    finals = torch.empty(len(segments), len(heads), dtype=torch.int64)
+    finals = torch.empty(segments.shape[0], len(heads), dtype=torch.int64)
     native.library().detent_trajectories(
         tables.data_ptr(), tables.element_size(), _address(row_index), *_heads(heads), segments.data_ptr(),
-        len(segments), starts.data_ptr(), states.data_ptr(), finals.data_ptr(), native.threads(),
+        segments.shape[0], starts.data_ptr(), states.data_ptr(), finals.data_ptr(), native.threads(),
     )  # fmt: skip
     return finals
 
@@ -124,21 +125,21 @@ def trajectories(
 def index_gains(output_grad: Tensor, vectors: Tensor, segments: Tensor) -> Tensor:
     """rows m, S m -> N S: for every local row, the derivative of the loss by reading out each index there."""
     _check_arrays(output_grad, vectors)
-    made = torch.empty(int(segments[:, LENGTH].sum()), len(vectors), dtype=vectors.dtype)
+    made = torch.empty(local_rows(segments), vectors.shape[0], dtype=vectors.dtype)
     getattr(native.library(), f"detent_index_gains_{_suffix(vectors)}")(
-        output_grad.data_ptr(), vectors.data_ptr(), vectors.shape[1], len(vectors), segments.data_ptr(), len(segments),
-        made.data_ptr(), native.threads(),
+        output_grad.data_ptr(), vectors.data_ptr(), vectors.shape[1], vectors.shape[0], segments.data_ptr(),
+        segments.shape[0], made.data_ptr(), native.threads(),
     )  # fmt: skip
     return made
 
 
 def adjoint_scan_(tables: Tensor, gains: Tensor, lasts: Tensor, segments: Tensor, heads: Sequence[int]) -> Tensor:
     """Turn gains (N S) into lambda, in place; return lambda before the first row of every segment: G S."""
-    firsts = torch.empty(len(segments), sum(heads), dtype=gains.dtype)
+    firsts = torch.empty(segments.shape[0], sum(heads), dtype=gains.dtype)
     lasts = _on_cpu(lasts)
     _check_arrays(gains, lasts)
     getattr(native.library(), f"detent_adjoint_{_suffix(gains)}")(
-        tables.data_ptr(), tables.element_size(), *_heads(heads), segments.data_ptr(), len(segments),
+        tables.data_ptr(), tables.element_size(), *_heads(heads), segments.data_ptr(), segments.shape[0],
         gains.data_ptr(), lasts.data_ptr(), firsts.data_ptr(), native.threads(),
     )  # fmt: skip
     return firsts
@@ -149,13 +150,13 @@ def argmax_trajectories(
 ) -> Tensor:  # fmt: skip
     """`trajectories` without noise, computing only the columns that the states are in."""
     starts = _on_cpu(starts).long()
-    finals = torch.empty(len(segments), len(heads), dtype=torch.int64)
+    finals = torch.empty(segments.shape[0], len(heads), dtype=torch.int64)
     bad = getattr(native.library(), f"detent_argmax_trajectories_{_suffix(source.weight)}")(
-        *_addresses(source)[:4], *_heads(heads), segments.data_ptr(), len(segments), starts.data_ptr(),
+        *_addresses(source)[:4], *_heads(heads), segments.data_ptr(), segments.shape[0], starts.data_ptr(),
         states.data_ptr(), finals.data_ptr(), native.threads(),
     )  # fmt: skip
     if bad == -2:
-        check_states(starts, heads, len(segments))
+        check_states(starts, heads, segments.shape[0])
     refuse_infinite(bad)
     return finals
 
@@ -168,7 +169,7 @@ def surrogate_backward_(
     lambda (N S) is overwritten."""
     _check_arrays(source.input, source.weight, source.bias, source.logits, lam, *gradients)
     getattr(native.library(), f"detent_surrogate_backward_{_suffix(source.weight)}")(
-        *_addresses(source), *_heads(heads), segments.data_ptr(), len(segments), starts.data_ptr(),
+        *_addresses(source), *_heads(heads), segments.data_ptr(), segments.shape[0], starts.data_ptr(),
         states.data_ptr(), states.element_size(), int(noise is not None), temperature, noise.bits if noise else 0,
         lam.data_ptr(), *map(_address, gradients), native.threads(),
     )  # fmt: skip
@@ -176,9 +177,9 @@ def surrogate_backward_(
 
 def project_values(values: Tensor, weight: Tensor, heads: Sequence[int]) -> Tensor:
     """S v, m (r v) -> S m: the projected value vector of every index."""
-    vectors = torch.empty(len(values), len(weight), dtype=values.dtype)
+    vectors = torch.empty(values.shape[0], weight.shape[0], dtype=values.dtype)
     getattr(native.library(), f"detent_project_values_{_suffix(values)}")(
-        values.data_ptr(), values.shape[1], weight.data_ptr(), len(weight), *_heads(heads),
+        values.data_ptr(), values.shape[1], weight.data_ptr(), weight.shape[0], *_heads(heads),
         vectors.data_ptr(),
     )  # fmt: skip
     return vectors
@@ -191,7 +192,7 @@ def project_values_backward(
     _check_arrays(vectors_grad, values, weight)
     grad_values, grad_weight = torch.empty_like(values), torch.empty_like(weight)
     getattr(native.library(), f"detent_project_values_backward_{_suffix(values)}")(
-        vectors_grad.data_ptr(), values.data_ptr(), values.shape[1], weight.data_ptr(), len(weight),
+        vectors_grad.data_ptr(), values.data_ptr(), values.shape[1], weight.data_ptr(), weight.shape[0],
         *_heads(heads), grad_values.data_ptr(), grad_weight.data_ptr(),
     )  # fmt: skip
     return grad_values, grad_weight
@@ -207,10 +208,10 @@ def zeros(like: Tensor, *shape: int) -> Tensor:
 
 def read_rows(values: Tensor, weight: Tensor, bias: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
     """N r -> N m: `read_out(project_values(...))` for a few rows, projecting only what is read."""
-    output = torch.empty(len(states), len(weight), dtype=values.dtype)
+    output = torch.empty(states.shape[0], weight.shape[0], dtype=values.dtype)
     getattr(native.library(), f"detent_read_rows_{_suffix(values)}")(
-        values.data_ptr(), values.shape[1], weight.data_ptr(), bias.data_ptr(), len(weight),
-        *_heads(heads), states.data_ptr(), len(states), output.data_ptr(),
+        values.data_ptr(), values.shape[1], weight.data_ptr(), bias.data_ptr(), weight.shape[0],
+        *_heads(heads), states.data_ptr(), states.shape[0], output.data_ptr(),
     )  # fmt: skip
     return output
 
@@ -218,10 +219,10 @@ def read_rows(values: Tensor, weight: Tensor, bias: Tensor, states: Tensor, head
 def read_out(vectors: Tensor, bias: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
     """N r -> N m: the sum of the vectors of the indices, head by head."""
     _check_arrays(vectors, bias)
-    output = torch.empty(len(states), vectors.shape[1], dtype=vectors.dtype)
+    output = torch.empty(states.shape[0], vectors.shape[1], dtype=vectors.dtype)
     getattr(native.library(), f"detent_read_out_{_suffix(vectors)}")(
         vectors.data_ptr(), bias.data_ptr(), vectors.shape[1], *_heads(heads), states.data_ptr(),
-        states.element_size(), len(states), output.data_ptr(), native.threads(),
+        states.element_size(), states.shape[0], output.data_ptr(), native.threads(),
     )  # fmt: skip
     return output
 
@@ -232,7 +233,7 @@ def read_out_backward(output_grad: Tensor, states: Tensor, heads: Sequence[int])
     vectors_grad = torch.zeros(sum(heads), output_grad.shape[1], dtype=output_grad.dtype)
     getattr(native.library(), f"detent_read_out_backward_{_suffix(output_grad)}")(
         output_grad.data_ptr(), output_grad.shape[1], *_heads(heads), states.data_ptr(), states.element_size(),
-        len(states), vectors_grad.data_ptr(), native.threads(),
+        states.shape[0], vectors_grad.data_ptr(), native.threads(),
     )  # fmt: skip
     return vectors_grad
 

@@ -289,10 +289,11 @@ def _backward(
     layout, source, noise = call.layout(checked=True), call.source(ops), call.noise()
     grad, device = _flat(output_grad), call.input.device
 
-    padding, owner = (part.to(device) for part in layout.padding_rows)
-
     def lasts_of(finals_grad: Tensor) -> Tensor:
         lasts = layout.final_states_backward(finals_grad)
+        if call.lengths is None:
+            return lasts
+        padding, owner = (part.to(device) for part in layout.padding_rows)
         return lasts.index_add(0, owner, grad[padding] @ vectors.T) if len(padding) else lasts
 
     before_first = None

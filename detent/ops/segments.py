@@ -83,7 +83,7 @@ def split_at_resets(segments: Tensor, resets: Tensor) -> tuple[Tensor, Tensor]:
 
 def windows(segments: Tensor, chunk: int) -> Iterator[Tensor]:
     """The same segments, `chunk` rows of each at a time; chunk 0 means all at once."""
-    longest = int(segments[:, LENGTH].max()) if len(segments) else 0
+    longest = int(segments[:, LENGTH].max()) if chunk > 0 and len(segments) else 0
     if chunk <= 0 or longest <= chunk:
         yield segments
         return
@@ -99,6 +99,14 @@ def rows_of(segments: Tensor) -> Tensor:
     length = segments[:, LENGTH]
     shift = (segments[:, ROW] - segments[:, LOCAL]).repeat_interleave(length)
     return torch.arange(len(shift)) + shift
+
+
+def local_rows(segments: Tensor) -> int:
+    """N: the rows that all segments read."""
+    if not segments.shape[0]:
+        return 0
+    last = segments[-1].tolist()
+    return int(last[LOCAL] + last[LENGTH])
 
 
 def steps_of(segments: Tensor) -> tuple[Tensor, Tensor]:

@@ -45,7 +45,7 @@ def build_model(
         initial_states = initial_states or [(0,) * len(sizes) for sizes in heads]
         options: dict[str, Any] = {
             "temperature": config.temperature, "noise": config.recipe != "gradient", "remember": 0.0,
-            "generator": generator,
+            "dictionary": None, "generator": generator,
         }  # fmt: skip
         parts = zip(heads, initial_states, value_widths or (None,) * len(heads), strict=True)
         blocks: list[nn.Module] = [

@@ -28,7 +28,7 @@ WORDS, LAST = 32, 64
 """Words of a test, and how many of their last labels count."""
 
 CELLS: dict[str, Callable[[], nn.Module]] = {
-    "nfsm": lambda: NFSM(WIDTH),
+    "nfsm": lambda: NFSM(WIDTH, dictionary=None),
     "gru": lambda: GRU(WIDTH),
     "lstm": lambda: LSTM(WIDTH),
     "mamba": lambda: MambaMinus(WIDTH, WIDTH, 8),

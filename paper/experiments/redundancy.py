@@ -33,7 +33,11 @@ class WideModel(nn.Module):
 
     def __init__(self, symbols: int, labels: int, readout: str) -> None:
         super().__init__()
-        self.embedding, self.norm, self.layer = nn.Embedding(symbols, WIDTH), nn.LayerNorm(WIDTH), detent.NFSM(WIDTH)
+        self.embedding, self.norm, self.layer = (
+            nn.Embedding(symbols, WIDTH),
+            nn.LayerNorm(WIDTH),
+            detent.NFSM(WIDTH, dictionary=None),
+        )
         mlp = nn.Sequential(nn.Linear(WIDTH, 128), nn.ReLU(), nn.Linear(128, labels))
         self.readout: nn.Module = mlp
         if readout == "linear":

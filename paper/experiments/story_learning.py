@@ -181,7 +181,7 @@ def story_learning_row(name: str, supervision: str, seed: int, seconds: float) -
     torch.manual_seed(seed)
     task = get_task(name)
     stories = Stories(task, supervision, np.random.default_rng(seed))
-    layers: list[nn.Module] = [NFSM(WIDTH, HEADS), NFSM(WIDTH, HEADS)]
+    layers: list[nn.Module] = [NFSM(WIDTH, HEADS, dictionary=None) for _ in range(2)]
     model = Backbone(task.machine.n_symbols, task.machine.n_states, layers, width=WIDTH, dropout=0.0, kernel_size=2,
                      answers=stories.question.n_answers)  # fmt: skip
     row: Row = {

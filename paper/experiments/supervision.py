@@ -136,7 +136,7 @@ class Model(nn.Module):
     def __init__(self, data: Data) -> None:
         super().__init__()
         inputs = nn.Linear(CLOUD_WIDTH, WIDTH) if data.cloud else nn.Embedding(data.machine.n_symbols, WIDTH)
-        self.inputs, self.norm, self.layer = inputs, nn.LayerNorm(WIDTH), NFSM(WIDTH)
+        self.inputs, self.norm, self.layer = inputs, nn.LayerNorm(WIDTH), NFSM(WIDTH, dictionary=None)
         self.token = nn.Linear(WIDTH, WIDTH) if isinstance(data.machine, Mealy) else None
         self.readout = nn.Sequential(
             nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 128), nn.SiLU(), nn.Linear(128, len(data.labels))

@@ -453,3 +453,23 @@ def test_logits_have_a_gradient(backend: str) -> None:
     expected = torch.autograd.grad(flat.square().sum(), parameters)
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)  # float64, sums of at most 13 terms
+
+
+@pytest.mark.parametrize("dictionary", [None, 16, 48, 96], ids=str)
+def test_initial_logits_have_the_variance_of_the_input(dictionary, generator):
+    layer = NFSM(64, remember=0.0, dictionary=dictionary, generator=generator)
+    logits = torch.cat([part.flatten() for part in layer.logits(torch.randn(200, 64, generator=generator))])
+    assert 0.5 < float(logits.detach().var()) < 1.1  # a normal cut at two deviations has 0.77 of its variance
+
+
+@pytest.mark.skipif(not native.available(), reason="no compiled kernels here")
+@pytest.mark.parametrize("length", [1, 15, 16, 17, 300])
+@pytest.mark.parametrize("dictionary", [None, 16], ids=str)
+def test_a_wide_layer_is_the_reference_to_the_bit(dictionary, length, generator):
+    fast = NFSM(64, dictionary=dictionary, backend="cpu", generator=generator)
+    slow = NFSM(64, dictionary=dictionary, backend="reference")
+    slow.load_state_dict(fast.state_dict())
+    x = torch.randn(3, length, 64, generator=generator)
+    for one, other in zip(fast(x), slow(x), strict=True):
+        assert torch.equal(one, other)
+    assert all(map(torch.equal, fast.tables(x), slow.tables(x)))

@@ -84,6 +84,15 @@ def test_constructor_of_wrong_arguments(arguments: dict[str, Any]) -> None:
         NFSM(**{"width": 8, "heads": (4, 3), **arguments})
 
 
+def test_load_state_dict_says_which_dictionary_the_weights_have() -> None:
+    full, mixed = (NFSM(8, (3, 2), dictionary=count) for count in (None, 4))
+    with pytest.raises(RuntimeError, match=r"with dictionary=None, and this one has dictionary=4; build it with dict"):
+        mixed.load_state_dict(full.state_dict())
+    with pytest.raises(RuntimeError, match=r"0\.mix_proj: .* dictionary=4, and this one has dictionary=None; build"):
+        nn.Sequential(full).load_state_dict(nn.Sequential(mixed).state_dict())
+    mixed.load_state_dict(NFSM(8, (3, 2), dictionary=4).state_dict())
+
+
 def test_load_state_dict_refuses_other_heads(tmp_path: Path) -> None:
     """Weights of heads (4, 3) fit (3, 4) in every shape, and mean another machine."""
     one, other = layer_of((4, 3)), layer_of((3, 4))

@@ -70,8 +70,17 @@ def test_renew_with_the_same_generator_draws_the_same() -> None:
     assert all(map(torch.equal, *(list(layer.parameters()) for layer in layers)))
 
 
-def test_renew_refuses_heads_that_are_not_there_and_shared_matrices() -> None:
+def test_renew_refuses_heads_that_are_not_there() -> None:
     with pytest.raises(InvalidInput, match="heads 0 to 1; got 2"):
         renew(NFSM(4, (3, 3)), [2])
-    with pytest.raises(InvalidInput, match="dictionary"):
-        renew(NFSM(4, (3, 3), dictionary=2), [0])
+
+
+def test_renew_of_a_layer_with_a_dictionary_keeps_the_mixture_and_the_other_heads() -> None:
+    layer = NFSM(6, (3, 4), dictionary=2)
+    before = {name: tensor.clone() for name, tensor in layer.state_dict().items()}
+    renew(layer, [0])
+    now = layer.state_dict()
+    assert torch.equal(now["weight"][9:], before["weight"][9:])
+    assert not torch.equal(now["weight"][:9], before["weight"][:9])
+    assert float(now["weight"][:9].abs().max()) <= 2 * 2**-0.5
+    assert torch.equal(now["mix_proj.weight"], before["mix_proj.weight"])

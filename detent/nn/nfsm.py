@@ -29,10 +29,7 @@ from detent.ops.ordered_linear import ordered_linear
 from detent.ops.segments import LogitSource, batch_segments
 from detent.ops.sequence_parallel import group_name
 from detent.ops.tables import entry_offsets, identity, indices_of, offsets, one_hot
-<<<<<<< HEAD
-from detent.ops.torch_kernels import blas_logits, project_values
-=======
->>>>>>> 2c806dc25144f00c47c9beaa0ad6803bf462262a
+from detent.ops.torch_kernels import project_values
 
 if TYPE_CHECKING:
     from detent.nn.diagnose import Diagnosis

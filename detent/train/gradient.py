@@ -31,7 +31,7 @@ from torch.nn.functional import cross_entropy, linear
 
 from detent._types import MISSING
 from detent.certify import counterexamples
-from detent.errors import BudgetExceeded, InvalidInput, NotLearned
+from detent.errors import BudgetExceeded, InvalidConfig, InvalidInput, NotLearned
 from detent.extract import Budget, Extracted, extract
 from detent.nn import NFSM, Backbone
 from detent.nn.losses import first_error, mask
@@ -120,6 +120,11 @@ def pretrain_heads(
     config: TrainConfig, task: Task, model: Backbone, settings: GradientConfig, trainer: Trainer
 ) -> None:  # fmt: skip
     """Tables that follow the state, from label embeddings; raises NotLearned where there are none."""
+    if len(set(settings.heads)) > 1:
+        raise InvalidConfig(
+            f"label embeddings are for heads of one size; got {settings.heads}. Give all heads the same size, or "
+            "embed_steps=0."
+        )
     words, weights = np.random.default_rng([config.seed, 3]), torch.Generator().manual_seed(config.seed)
     embedding = LabelEmbedding(len(task.labels), task.machine.n_symbols, max(settings.heads), weights)
     embed = EmbeddingPhase(embedding, task, settings.embed_steps, words)

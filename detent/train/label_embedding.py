@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from detent.errors import InvalidConfig, NotLearned
+from detent.errors import NotLearned
 from detent.nn import NFSM, Backbone
 from detent.nn.init import fan_in_
 from detent.nn.renewal import agreement
@@ -162,11 +162,6 @@ class HeadPhase(Phase):
         (layer,) = model.layers
         block = layer.block
         assert isinstance(block, NFSM)
-        if len(set(block.heads)) > 1:
-            raise InvalidConfig(
-                f"label embeddings are for heads of one size; got {block.heads}. Give all heads the same size, or "
-                "embed_steps=0."
-            )
         features = embedding.vectors.detach().view(-1, GROUPS, COPIES * embedding.d)[:, best]
         encoder = nn.Linear(features.shape[1], sum(block.heads))
         fan_in_(encoder, weights)

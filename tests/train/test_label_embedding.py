@@ -98,9 +98,8 @@ def test_thousands_of_states_have_label_embeddings() -> None:
 
 
 def test_heads_of_several_sizes_are_refused() -> None:
-    config = replace(embedded("S3"), heads=(12, 8))
     with pytest.raises(InvalidConfig, match="heads of one size"):
-        train(replace(config, gradient=replace(config.gradient, embed_steps=1000)))
+        train(replace(embedded("S3"), heads=(12, 8)))
 
 
 def test_what_is_not_found_is_said() -> None:
@@ -132,8 +131,9 @@ def test_embedding_settles_after_it_has_found_something() -> None:
     assert phase.optimizer.param_groups[0]["lr"] == pytest.approx(0.055)
 
 
+@pytest.mark.slow
 def test_a_run_with_label_embeddings_is_certified_and_resumes_to_the_same_weights(tmp_path: Path) -> None:
-    config = embedded("S4")
+    config = replace(embedded("S3", check_words=64), heads=(6,) * 4)
     whole = train(config)
     assert whole.certified
     phases = [row["phase"] for row in whole.history]

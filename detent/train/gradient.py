@@ -2,6 +2,7 @@
 
     B  words     L  their length     m  width     r  heads     S  the sum of their sizes     n  labels
 
+0. With thousands of states, tables come from label embeddings first (`label_embedding.py`).
 1. `WidePhase` trains a wide layer: the arg max in the forward pass, the gradient of the softmax in the backward pass,
    cross-entropy up to the first error, tables that tend to stay where they are at the start. Where one head can hold
    every label, `Probes` predict the label from each head alone, so that each head carries as much of the state as it
@@ -30,7 +31,7 @@ from torch.nn.functional import cross_entropy, linear
 
 from detent._types import MISSING
 from detent.certify import counterexamples
-from detent.errors import BudgetExceeded, InvalidInput, NotLearned
+from detent.errors import BudgetExceeded, InvalidConfig, InvalidInput, NotLearned
 from detent.extract import Budget, Extracted, extract
 from detent.nn import NFSM, Backbone
 from detent.nn.losses import first_error, mask
@@ -45,6 +46,7 @@ from detent.train.build import build_model
 from detent.train.config import GradientConfig, TrainConfig
 from detent.train.distributed import backward, begin_attempt
 from detent.train.induce import codes_of_machine, pretrain
+from detent.train.label_embedding import EmbeddingPhase, HeadPhase, LabelEmbedding
 from detent.train.optimizer import Adam, AdamW
 from detent.train.phases import Phase, labels_of, tokens_of
 from detent.train.pretraining import OutputPretrainer, TransitionPretrainer
@@ -70,6 +72,8 @@ def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
     model, phase = wide_phase(config, task, trainer.checkpointer.attempt)
     settings = phase.settings
     begin_attempt(trainer.checkpointer.attempt)
+    if settings.embed_steps:
+        pretrain_heads(config, task, model, settings, trainer)
     for round in range(settings.rounds):
         phase.start_round(round)
         stage = f"pruned-{round + 1}"
@@ -110,6 +114,22 @@ def wide_phase(config: TrainConfig, task: Task, attempt: int) -> tuple[Backbone,
     phase = WidePhase(model, probes, task, settings, words)
     phase.parallel = True
     return model, phase
+
+
+def pretrain_heads(
+    config: TrainConfig, task: Task, model: Backbone, settings: GradientConfig, trainer: Trainer
+) -> None:  # fmt: skip
+    """Tables that follow the state, from label embeddings; raises NotLearned where there are none."""
+    if len(set(settings.heads)) > 1:
+        raise InvalidConfig(
+            f"label embeddings are for heads of one size; got {settings.heads}. Give all heads the same size, or "
+            "embed_steps=0."
+        )
+    words, weights = np.random.default_rng([config.seed, 3]), torch.Generator().manual_seed(config.seed)
+    embedding = LabelEmbedding(len(task.labels), task.machine.n_symbols, max(settings.heads), weights)
+    embed = EmbeddingPhase(embedding, task, settings.embed_steps, words)
+    trainer.run_phase(embed, keep=True)
+    trainer.run_phase(HeadPhase(model, embedding, embed.best, task, settings.head_steps, words, weights))
 
 
 def resolved_settings(config: TrainConfig, task: Task, attempt: int) -> GradientConfig:
@@ -332,6 +352,9 @@ class WidePhase(Phase):
         self.learned = right == 1.0
         if right >= 0.9:
             self.longest = min(max(settings.length, settings.long_length), self.longest + 8)
+            if settings.settle < 1:
+                for group in self.optimizer.param_groups:
+                    group["lr"] = max(0.1 * settings.lr, settings.settle * group["lr"])
         if self.patience is not None:
             self.given_up = self.steps >= self.patience and right < 0.25
         return {

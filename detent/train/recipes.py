@@ -19,9 +19,13 @@ from detent.tasks.access_words import AccessWords
 from detent.train.config import BASELINES, CELLS, EndToEndConfig, GradientConfig, TrainConfig
 
 MANY_STATES = range(65, 1_001)
-"""With so many states few heads of a layer find something, and the others are drawn anew. With thousands, as in M11,
-none was seen to find anything."""
+"""With so many states few heads of a layer find something, and the others are drawn anew."""
 RENEWED = GradientConfig(renew_every=300, remember=2.0, mask_rate=0.0)
+EMBEDDED = GradientConfig(
+    embed_steps=3_000, remember=0.0, mask_rate=0.0, first_length=32, batch=128, check_every=25, settle=0.6,
+)  # fmt: skip
+"""With more, as in M11, none finds anything from words alone, and heads are learned from label embeddings first."""
+EMBEDDED_HEADS = (12,) * 16
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ def gradient(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
     config = TrainConfig(task=name, cell=cell, recipe="gradient", seed=seed, width=64, dropout=0.0, restarts=2)
     if task.machine.n_states in MANY_STATES and not isinstance(task.sampler, AccessWords):
         return replace(config, restarts=9, gradient=RENEWED)
+    if task.machine.n_states >= MANY_STATES.stop and not isinstance(task.sampler, AccessWords):
+        return replace(config, restarts=4, heads=EMBEDDED_HEADS, gradient=EMBEDDED)
     return config
 
 

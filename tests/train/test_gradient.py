@@ -390,7 +390,7 @@ def test_many_states_renew_their_heads() -> None:
     few, many = configure("A5", recipe="gradient"), configure("S5", recipe="gradient")
     assert (few.gradient.renew_every, many.gradient.renew_every) == (0, 300)
     assert many.restarts > few.restarts
-    assert configure("M11", recipe="gradient").gradient == few.gradient
+    assert configure("M11", recipe="gradient").gradient.renew_every == 0
 
 
 def test_a_run_with_renewed_heads_resumes_to_the_same_weights(tmp_path: Path) -> None:

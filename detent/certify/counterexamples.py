@@ -18,14 +18,15 @@ MAX_PAIRS = 100_000
 
 
 def counterexamples(
-    machine: Extracted, target: Moore | Mealy, *, labels: LabelKind = "states", most: int = 256
+    machine: Extracted | Mealy, target: Moore | Mealy, *, labels: LabelKind = "states", most: int = 256
 ) -> list[tuple[str, ...]]:
-    """Words after which the machine outputs something else than the target, shortest first.
+    """Words after which the machine, whose state 0 is the initial one, outputs something else than the target,
+    shortest first.
 
     Of more than `most`, the first half are the shortest, and the others are spread evenly over the rest.
     """
     goal = in_order(Target.of(target, labels), machine.symbols)
-    of_label = target_labels(machine.label_names, goal)
+    of_label = target_labels(machine.outputs if isinstance(machine, Mealy) else machine.label_names, goal)
     A, n = goal.tables.shape
     at, state, count = np.array([0]), np.array([goal.start]), 0
     seen = np.zeros(machine.tables.shape[1] * n, bool)

@@ -261,6 +261,40 @@ class GradientConfig:
         )  # fmt: skip
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FreeTablesConfig:
+    """The phase before the wide layer for machine files; see free_tables.py."""
+
+    batch: int = 128
+    """Words per step."""
+    lr: float = 0.06
+    """Of the logits themselves, not of weights that give them."""
+    balance: float = 0.5
+    """Labels are weighted by their share of the batch to minus this power."""
+    replay: float = 0.25
+    """Share of a batch that are words which were wrong at an earlier check."""
+    splits: int = 8
+    """Indices of little use that become copies of disputed ones ..."""
+    split_every: int = 100
+    """... after so many steps."""
+    steps: int = 3000
+    """The most steps of an attempt."""
+    check_every: int = 50
+    size: int = 0
+    """Indices of the head; 0: twice the labels where they are states, 64 for outputs, half as many more in every
+    attempt. No free tables where that exceeds LARGEST_FREE."""
+
+    def __post_init__(self) -> None:
+        _at_least_one(self, "batch", "split_every", "steps", "check_every")
+
+    def resolved_size(self, labels: int, states: bool, attempt: int) -> int:
+        """The indices of the head, in an attempt."""
+        size = self.size or (max(24, 2 * labels) if states else 64)
+        return size * (2 + attempt) // 2
+
+
+LARGEST_FREE = 192
+"""Indices of a free head, at most: a step costs their square."""
 MANY = 32
 """Labels above which heads that hold all of them are fewer, with less to spare: a step costs the square of a size."""
 REACHING_TOKENS = 1536
@@ -314,6 +348,8 @@ class TrainConfig:
     """Batch and length are also those of the words that pretraining reads."""
     finetune: EndToEndConfig = FINETUNE
     gradient: GradientConfig = field(default_factory=GradientConfig)
+    free_tables: FreeTablesConfig | None = None
+    """Of the phase before the wide layer, where the recipe `gradient` has one: for machine files."""
 
     def __post_init__(self) -> None:
         if self.cell not in CELLS:
@@ -342,6 +378,7 @@ class TrainConfig:
         return {
             "wide": self.gradient.steps, "pretrain": self.pretrain.steps, "end_to_end": self.end_to_end.steps,
             "finetune": self.finetune.steps,
+            **({} if self.free_tables is None else {"free_tables": self.free_tables.steps}),
         }  # fmt: skip
 
     def title(self, name: str) -> str:
@@ -396,6 +433,8 @@ class TrainConfig:
         parts["end_to_end"] = EndToEndConfig(**content["end_to_end"])
         parts["finetune"] = EndToEndConfig(**content["finetune"])
         parts["gradient"] = GradientConfig(**{**content["gradient"], "heads": tuple(content["gradient"]["heads"])})
+        free = content.get("free_tables")
+        parts["free_tables"] = None if free is None else FreeTablesConfig(**free)
         parts["heads"] = None if content["heads"] is None else tuple(content["heads"])
         return cls(**parts)
 

@@ -16,7 +16,7 @@ from detent.errors import InvalidConfig, unknown
 from detent.tasks import Task
 from detent.tasks import task as get_task
 from detent.tasks.access_words import AccessWords
-from detent.train.config import BASELINES, CELLS, EndToEndConfig, GradientConfig, TrainConfig
+from detent.train.config import BASELINES, CELLS, EndToEndConfig, FreeTablesConfig, GradientConfig, TrainConfig
 
 MANY_STATES = range(65, 1_001)
 """With so many states few heads of a layer find something, and the others are drawn anew."""
@@ -44,7 +44,9 @@ class Recipe:
 def gradient(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
     """End to end by gradient from words and labels, with many heads; then prune them, certify, and compress."""
     config = TrainConfig(task=name, cell=cell, recipe="gradient", seed=seed, width=64, dropout=0.0, restarts=2)
-    if task.machine.n_states in MANY_STATES and not isinstance(task.sampler, AccessWords):
+    if isinstance(task.sampler, AccessWords):
+        return replace(config, restarts=4, free_tables=FreeTablesConfig())
+    if task.machine.n_states in MANY_STATES:
         return replace(config, restarts=9, gradient=RENEWED)
     if task.machine.n_states >= MANY_STATES.stop and not isinstance(task.sampler, AccessWords):
         return replace(config, restarts=4, heads=EMBEDDED_HEADS, gradient=EMBEDDED)

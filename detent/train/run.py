@@ -195,7 +195,7 @@ class Run:
     @property
     def repairs(self) -> int:
         """Rounds of training on the counterexamples of a refused certificate."""
-        return sum(row["phase"] == "repair" for row in self.history)
+        return sum(row["phase"] == "repair" or bool(row.get("counterexamples")) for row in self.history)
 
     def row(self) -> Row:
         """The result row of the run."""

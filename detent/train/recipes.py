@@ -48,7 +48,7 @@ def gradient(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
         return replace(config, restarts=4, free_tables=FreeTablesConfig())
     if task.machine.n_states in MANY_STATES:
         return replace(config, restarts=9, gradient=RENEWED)
-    if task.machine.n_states >= MANY_STATES.stop and not isinstance(task.sampler, AccessWords):
+    if task.machine.n_states >= MANY_STATES.stop:
         return replace(config, restarts=4, heads=EMBEDDED_HEADS, gradient=EMBEDDED)
     return config
 

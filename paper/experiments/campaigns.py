@@ -155,9 +155,10 @@ def paper_recipe_jobs(options: Options) -> Iterator[Job]:
             yield Job(key, partial(train_row, config, {**key, "horizon": horizon}, last_check=True))
 
 
-def paper_full_row(config: TrainConfig, key: Row, folder: Path, seconds: float) -> Row:
-    """Train by the paper's recipe until it is certified or stops, pausing after so many seconds; how far it got."""
-    run = train(config, out=folder, max_seconds=seconds)
+def paper_full_row(config: TrainConfig, key: Row, folder: Path, seconds: float | None, until: int | None) -> Row:
+    """Train by the paper's recipe until it is certified or stops, pausing after so many seconds or at this step; how
+    far it got."""
+    run = train(config, out=folder, max_seconds=seconds, until=until)
     certificate = run.certificate() if run.certified else None
     return {
         **key, "finished": run.finished, "certified": run.certified, "steps": run.steps,
@@ -170,16 +171,20 @@ def paper_full_row(config: TrainConfig, key: Row, folder: Path, seconds: float) 
 def paper_full_jobs(options: Options) -> Iterator[Job]:
     """All 100,000 steps of the paper, with its heads and with wide ones.
 
-    A run is paused after `minutes`; repeated with more minutes, it resumes in its folder.
+    A run is paused after `minutes`, or at the step `until` where that is given; repeated with more, it resumes in its
+    folder. With `heads` only those of one kind, `paper` or `wide`.
     """
-    seconds = 60 * float(options.settings["minutes"])
+    until = int(options.settings["until"]) or None
+    seconds = 60 * float(options.settings["minutes"]) if until is None else None
     for seed in options.seeds:
         for name in options.tasks:
             for kind, heads in (("paper", dict(PAPER_HEADS)[name]), ("wide", wide_heads(len(get_task(name).labels)))):
+                if options.settings["heads"] not in (kind, "all"):
+                    continue
                 key: Row = {"task": name, "recipe": "paper", "seed": seed, "heads_given": list(heads or ())}
                 config = configure(name, recipe="paper", seed=seed, heads=heads, restarts=0)
                 folder = options.runs / f"{name}-{seed}-paper-{kind}"
-                yield Job(key, partial(paper_full_row, config, key, folder, seconds))
+                yield Job(key, partial(paper_full_row, config, key, folder, seconds, until))
 
 
 def comparison_jobs(options: Options) -> Iterator[Job]:
@@ -414,7 +419,8 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
     ),
     Campaign(
         name="paper_full", file="paper_full.jsonl", jobs=paper_full_jobs,
-        tasks=("S3", "FF", "DFF5", "S4", "A5", "Z16", "M11"), seeds=(42, 43), settings={"minutes": 5.0},
+        tasks=("S3", "FF", "DFF5", "S4", "A5", "Z16", "M11"), seeds=(42, 43),
+        settings={"minutes": 5.0, "until": 0, "heads": "all"},
         summary="Train the NFSM by the paper's recipe for all of its 100,000 steps, with its heads and with wide ones.",
     ),
     Campaign(

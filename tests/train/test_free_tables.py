@@ -140,7 +140,7 @@ def test_free_size_leaves_given_heads_wide_alphabets_and_many_labels_alone(tmp_p
     config, task = configure(name), get_task(name)
     assert free_size(config, task, 0) == 24
     assert free_size(config, task, 2) == 48
-    assert free_size(config, OutputTask.of_task(task), 0) == 64
+    assert free_size(config, OutputTask.of_task(task), 0) == 96
     assert free_size(replace(config, heads=(4, 4)), task, 0) == 0
     assert free_size(replace(config, width=2), task, 0) == 0
     large = replace(config, free_tables=FreeTablesConfig(size=LARGEST_FREE + 1))

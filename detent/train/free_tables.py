@@ -309,7 +309,7 @@ class FreeTablesPhase(Phase):
         self.ends = self.ends[-REPLAYED:]
         if self.accuracy >= COVERING_FROM and words and self.steps // self.check_every % 2 == 0:
             chosen = list(zip(words, first, strict=True))[: max(1, known)]
-            self.generator.shuffle(chosen)  # type: ignore[arg-type]
+            self.generator.shuffle(chosen)
             self.splits += self.tables.unfold(self.optimizer, chosen, UNFOLDED, self.generator)
 
     def _covering_words(self) -> list[list[str]]:

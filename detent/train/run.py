@@ -200,7 +200,7 @@ class Run:
 
     @property
     def tables(self) -> str:
-        """By which method tables were learned; see `tables_method`."""
+        """By which method a `gradient` run learned its tables; see `tables_method`."""
         return tables_method(self.history)
 
     def row(self) -> Row:

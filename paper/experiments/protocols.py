@@ -67,16 +67,14 @@ def protocol_row(path: Path, supervise: str, recipe: str, seed: int, seconds: fl
             warnings.simplefilter("ignore")
             run = train(config, watch)
     except (NotLearned, BudgetExceeded, OutOfTime) as error:
-        row |= {"verdict": str(error), "tables": tables_method(history)}
+        row["verdict"] = str(error)
+        row |= {"tables": tables_method(history)} if recipe == "gradient" else {}
         return {**row, "cpu_seconds": round(time.process_time() - started, 1)}
     row |= {"certified": run.certified, "verdict": run.verdict.explain(), "heads": list(run.heads)}
+    row |= {"tables": run.tables} if recipe == "gradient" else {}
     row |= {
-        "tables": run.tables,
-        "steps": run.steps,
-        "restarts": run.restarts,
-        "repairs": run.repairs,
-        "reached": len(run.extracted.reached),
-    }
+        "steps": run.steps, "restarts": run.restarts, "repairs": run.repairs, "reached": len(run.extracted.reached),
+    }  # fmt: skip
     if run.certified:
         row["proved"] = list(run.certificate().proved)
     return {**row, "cpu_seconds": round(time.process_time() - started, 1)}

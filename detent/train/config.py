@@ -281,7 +281,7 @@ class FreeTablesConfig:
     """The most steps of an attempt."""
     check_every: int = 50
     size: int = 0
-    """Indices of the head; 0: twice the labels where they are states, 64 for outputs, half as many more in every
+    """Indices of the head; 0: twice the labels where they are states, 96 for outputs, half as many more in every
     attempt. No free tables where that exceeds LARGEST_FREE."""
 
     def __post_init__(self) -> None:
@@ -289,7 +289,7 @@ class FreeTablesConfig:
 
     def resolved_size(self, labels: int, states: bool, attempt: int) -> int:
         """The indices of the head, in an attempt."""
-        size = self.size or (max(24, 2 * labels) if states else 64)
+        size = self.size or (max(24, 2 * labels) if states else 96)
         return size * (2 + attempt) // 2
 
 

@@ -11,7 +11,10 @@ predicts; where they are outputs, the index before it and the symbol, as in a Me
 that also have to remember what they have put out.
 
 Two states that share an index are the local optimum to leave. `split_indices` makes an index that is hardly used a copy
-of one whose transitions are pulled in different directions, and gradient descent separates the two.
+of one whose transitions are pulled in different directions, and gradient descent separates the two. Where labels are
+outputs, two states may differ only after several symbols, which random words hardly ever take. So words that lead to
+every index go on with the ends of words that were wrong, and `unfold` gives the last indices of such words copies of
+their own, which only these words enter at first: gradient descent decides what the copies do and who else enters them.
 
 The arg max of all that is a machine. It is minimized, and `set_tables` gives a layer its tables: as many symbols as
 its input is wide are linearly independent.
@@ -26,6 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from detent._types import Ints
 from detent.automata import Mealy, Moore, minimize
 from detent.certify import counterexamples
 from detent.nn import NFSM
@@ -36,16 +40,30 @@ from detent.records import Row
 from detent.tasks import Task
 from detent.train.config import FreeTablesConfig
 from detent.train.optimizer import Adam
-from detent.train.phases import Phase, labels_of, tokens_of
+from detent.train.phases import Phase, labels_of, tokens_of, with_replay
 
 TINY = 1e-9
 """Added to likelihoods."""
 COVERING_FROM = 0.9
 """Share of right words from which on words lead to every index."""
 SPLITTING_BELOW = 0.98
-"""Share of right words from which on no index is split any more: a split disturbs what is right."""
+"""Share of right words, labels being states, from which on no index is split: a split disturbs what is right."""
 REPLAYED = 512
 """Wrong words that are kept to be trained on again."""
+REPEATS = 4
+"""How often a wrong word is in a batch, at most."""
+ENDS = 5
+"""Symbols of the end of a wrong word, up to the wrong label, at most."""
+LONGEST = 20
+"""To which words become longer so that they hold such ends."""
+ASKING_FROM = 0.97
+"""Share of right words, labels being outputs, from which on every fourth check asks for the verdict ..."""
+FEW = 32
+"""... and takes so many counterexamples, the shortest."""
+UNFOLDED = 12
+"""Indices that become copies for the ends of wrong words, at most, at every second check."""
+AHEAD, BEHIND = 2.0, 2.0
+"""Logits by which a copy leads where the wrong word enters it, and is behind where others do."""
 
 
 class FreeTables(nn.Module):
@@ -111,26 +129,89 @@ class FreeTables(nn.Module):
         busy = [j for j in moments.argsort(descending=True).tolist() if j not in free][: len(free)]
         V, d = self.logits.shape[:2]
         for to, of in zip(free, busy, strict=False):
-            self.logits[:, to] = self.logits[:, of] + 0.3 * torch.randn(V, d, generator=generator)
+            self._copy_index(optimizer, of, to)
+            self.logits[:, to] += 0.3 * torch.randn(V, d, generator=generator)
             self.logits[:, :, to] = self.logits[:, :, of] + 0.5 * torch.randn(V, d, generator=generator)
-            self.readout[:, to] = self.readout[:, of]
-            for parameter in (self.logits, self.readout):
-                for name, moment in optimizer.state[parameter].items():
-                    if name == "exp_avg":
-                        moment[:, to] = 0.0
-                    elif name == "exp_avg_sq":
-                        moment[:, to] = moment[:, of]
-            first, second = (optimizer.state[self.logits][name] for name in ("exp_avg", "exp_avg_sq"))
-            first[:, :, to] = 0.0
-            second[:, :, to] = second[:, :, of]
         return min(len(free), len(busy))
+
+    def spare_indices(self) -> tuple[list[int], dict[int, int]]:
+        """Indices that the arg max does not need, those of little use first, and the twins of some of them.
+
+        No word reaches them, or another index, their twin, gives the same labels after all words.
+        """
+        tables, best = self.logits.detach().argmax(2).numpy(), self.readout.detach().argmax(2).numpy()
+        reached, blocks = access_words(tables), equal_indices(tables, best)
+        order = self.use.argsort().tolist()
+        kept = {int(blocks[0]): 0}
+        for index in reversed(order):
+            if index in reached:
+                kept.setdefault(int(blocks[index]), index)
+        twins = {j: kept[int(blocks[j])] for j in order if j in reached and kept[int(blocks[j])] != j}
+        return [j for j in order if j not in reached] + list(twins), twins
+
+    @torch.no_grad()
+    def unfold(
+        self, optimizer: torch.optim.Optimizer, words: Sequence[tuple[list[int], int]], count: int,
+        generator: np.random.Generator,
+    ) -> int:  # fmt: skip
+        """Give the last indices of wrong words copies of their own, up to `count` in all; how many.
+
+        A word comes with the position of its first wrong label. Copies are of the last one to ENDS indices before it,
+        in spare indices, and lead to each other along the word. They are what their originals are, but for the label
+        that was wrong, which they forget.
+        """
+        tables = self.logits.argmax(2)
+        spare, twins = self.spare_indices()
+        made: set[int] = set()
+        ends: set[tuple[int, int]] = set()
+        for word, wrong in words:
+            path = [0]
+            for symbol in word[:wrong]:
+                path.append(int(tables[symbol, path[-1]]))
+            first = max(1, wrong + 1 - int(generator.integers(1, ENDS + 1)))
+            old, free = path[first:], [j for j in spare if j not in path]
+            if not wrong or (path[-1], word[wrong]) in ends or made & set(path):
+                continue
+            if len(old) > min(len(free), count - len(made)):
+                continue
+            ends.add((path[-1], word[wrong]))
+            copies = free[: len(old)]
+            spare = [j for j in spare if j not in copies]
+            made |= set(copies)
+            for to in copies:
+                if to in twins:  # who enters it enters its twin
+                    twin = twins[to]
+                    self.logits[:, :, twin] = torch.logaddexp(self.logits[:, :, twin], self.logits[:, :, to])
+            for of, to in zip(old, copies, strict=True):
+                self._copy_index(optimizer, of, to)
+                self.logits[:, :, to] = self.logits[:, :, of] - BEHIND
+            at = path[first - 1]
+            for symbol, to in zip(word[first - 1 :], copies, strict=False):
+                self.logits[symbol, at, to] = self.logits[symbol, at].max() + AHEAD
+                at = to
+            self.readout[word[wrong], at] = 0.0
+        return len(made)
+
+    def _copy_index(self, optimizer: torch.optim.Optimizer, of: int, to: int) -> None:
+        """Let index `to` have the logits and the second moments of index `of`, and no momentum."""
+        for parameter in (self.logits, self.readout):
+            parameter[:, to] = parameter[:, of]
+            first, second = (optimizer.state[parameter][name] for name in ("exp_avg", "exp_avg_sq"))
+            first[:, to] = 0.0
+            second[:, to] = second[:, of]
+        first, second = (optimizer.state[self.logits][name] for name in ("exp_avg", "exp_avg_sq"))
+        first[:, :, to] = 0.0
+        second[:, :, to] = second[:, :, of]
 
 
 class FreeTablesPhase(Phase):
-    """Words and labels; done when all fresh words of two checks in a row are right and the machine is the target, or at
-    the last step. A machine that is not adds the words on which it differs."""
+    """Words and labels; done when the machine is the target, or at the last step.
 
-    STATE = (*Phase.STATE, "accuracy", "learned", "splits", "wrong", "words", "refused", "length")
+    It is compared with the target when all fresh words of two checks in a row are right, from outputs also now and then
+    when nearly all are. Where it differs, the words on which it does are trained on.
+    """
+
+    STATE = (*Phase.STATE, "accuracy", "learned", "splits", "wrong", "ends", "words", "refused", "length")
 
     def __init__(
         self, task: Task, config: FreeTablesConfig, size: int, length: int, check: tuple[int, int],
@@ -148,9 +229,13 @@ class FreeTablesPhase(Phase):
         self.words: list[list[str]] = []
         """Words that lead to every index, and on by every symbol, once most words are right."""
         self.refused: list[list[str]] = []
-        """Words on which machines that passed the checks differed from the target."""
+        """Words on which machines differed from the target."""
         self.wrong: list[list[list[int]]] = []
         """[symbols, labels] of words that were wrong at a check, the latest last."""
+        self.ends: list[list[int]] = []
+        """The last symbols of such words, up to the first wrong label."""
+        self.splitting_below = SPLITTING_BELOW if states else COVERING_FROM
+        """Share of right words from which on no index is split any more; from outputs, `unfold` follows."""
 
     @property
     def done(self) -> bool:
@@ -159,7 +244,9 @@ class FreeTablesPhase(Phase):
     def step(self) -> None:
         config = self.config
         batch = self.covering.sample(config.batch, self.length, self.generator)
-        words, labels = self._with_replay(tokens_of(batch), labels_of(batch))
+        words, labels = with_replay(
+            tokens_of(batch), labels_of(batch), self.wrong, config.replay, self.generator, REPEATS
+        )
         states = self.tables.states_of(words)
         terms = (self.tables.likelihoods(states, words, labels) + TINY).log()
         loss = -(terms * class_weights(labels, self.tables.labels, config.balance)).mean()
@@ -169,7 +256,7 @@ class FreeTablesPhase(Phase):
         self.steps, self.loss = self.steps + 1, float(loss.detach())
         with torch.no_grad():
             self.tables.use.lerp_(states.mean((0, 1)), 0.02)
-        if self.steps % config.split_every == 0 and self.accuracy < SPLITTING_BELOW and not self.done:
+        if self.steps % config.split_every == 0 and self.accuracy < self.splitting_below and not self.done:
             chooser = torch.Generator().manual_seed(int(self.generator.integers(2**62)))
             self.splits += self.tables.split_indices(self.optimizer, config.splits, chooser)
 
@@ -180,25 +267,25 @@ class FreeTablesPhase(Phase):
     def _cover(self) -> None:
         self.covering = self.task.with_words([*self.words, *self.refused], share=0.5)
 
-    def _with_replay(self, words: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """The batch, its first words replaced by some that were wrong at a check."""
-        count = min(len(self.wrong), round(self.config.replay * len(words)))
-        if not count:
-            return words, labels
-        chosen = self.generator.choice(len(self.wrong), count, replace=False)
-        old = torch.tensor([self.wrong[i] for i in chosen])
-        return torch.cat([old[:, 0], words[count:]]), torch.cat([old[:, 1], labels[count:]])
-
     def check(self) -> Row:
-        """On fresh words; the wrong ones are kept, as long as they are wrong."""
-        old = torch.tensor(self.wrong) if self.wrong else torch.empty(0, 2, self.length, dtype=torch.int64)
-        fresh = self.task.sample(REPLAYED, self.length, self.generator)
-        pairs = torch.cat([old, torch.stack([tokens_of(fresh), labels_of(fresh)], 1)])
-        right = (self.tables.exact(pairs[:, 0]) == pairs[:, 1]).all(1)
+        """On fresh words; the wrong ones, and those that cover transitions, are kept as long as they are wrong."""
+        drawn = [self.task, self.covering] if self.words else [self.task]
+        batches = [task.sample(REPLAYED, self.length, self.generator) for task in drawn]
+        fresh = [torch.stack([tokens_of(batch), labels_of(batch)], 1) for batch in batches]
+        pairs = torch.cat([*([torch.tensor(self.wrong)] if self.wrong else []), *fresh])
+        known = len(self.wrong)
+        same = self.tables.exact(pairs[:, 0]) == pairs[:, 1]
+        right = same.all(1)
         self.wrong = pairs[~right][-REPLAYED:].tolist()
-        self.accuracy = float(right[len(old) :].float().mean())
+        self.accuracy = float(right[known : known + REPLAYED].float().mean())
+        if not self.tables.states:
+            self._unfold(pairs[~right, 0].tolist(), same[~right].int().cumprod(1).sum(1).tolist(),
+                         int((~right[:known]).sum()))  # fmt: skip
         if self.accuracy >= COVERING_FROM:
-            self.words = transition_words(self.task.machine.symbols, self.tables.logits.detach().argmax(2))
+            self.words = self._covering_words()
+            if not self.tables.states:
+                self.length = max(self.length, min(LONGEST, max(map(len, self.words)) + 2))
+                self.wrong = [pair for pair in self.wrong if len(pair[0]) == self.length]
             self._cover()
         if self.accuracy == 1.0:
             count, length = self.check_size
@@ -209,15 +296,37 @@ class FreeTablesPhase(Phase):
             self.wrong = [*self.wrong, *pairs.tolist()][-REPLAYED:] if length >= self.length else self.wrong
         self.streak = self.streak + 1 if self.accuracy == 1.0 else 0
         row = {"loss": self.loss, "accuracy": self.accuracy, "splits": self.splits, "length": self.length}
-        if self.streak >= 2:
+        nearly = not self.tables.states and self.accuracy >= ASKING_FROM
+        if self.streak >= 2 or (nearly and self.steps // self.check_every % 4 == 0):
             row["counterexamples"] = self._ask_verdict()
         return row
+
+    def _unfold(self, words: list[list[int]], first: list[int], known: int) -> None:
+        """Keep the ends of wrong words, and unfold some that were wrong before: `known`, the first of them."""
+        for word, wrong in zip(words, first, strict=True):
+            begin = wrong + 1 - int(self.generator.integers(1, ENDS + 1))
+            self.ends.append(word[max(0, begin) : wrong + 1])
+        self.ends = self.ends[-REPLAYED:]
+        if self.accuracy >= COVERING_FROM and words and self.steps // self.check_every % 2 == 0:
+            chosen = list(zip(words, first, strict=True))[: max(1, known)]
+            self.generator.shuffle(chosen)
+            self.splits += self.tables.unfold(self.optimizer, chosen, UNFOLDED, self.generator)
+
+    def _covering_words(self) -> list[list[str]]:
+        """To every index and on by every symbol; from outputs, on by the end of a wrong word as well."""
+        symbols = self.task.machine.symbols
+        words = transition_words(symbols, self.tables.logits.detach().argmax(2))
+        if not self.ends:
+            return words
+        chosen = self.generator.integers(len(self.ends), size=len(words)).tolist()
+        return [[*word, *(symbols[a] for a in self.ends[end])] for word, end in zip(words, chosen, strict=True)]
 
     def _ask_verdict(self) -> int:
         """Compare the machine with the target; the number of words on which they differ, which are trained on."""
         machine = self.tables.machine(self.task).to_mealy()
         found = counterexamples(machine, self.task.machine, labels=self.task.label_kind)
         self.learned, self.streak = not found, 0
+        found = found if self.accuracy == 1.0 else found[:FEW]
         self.refused = [*self.refused, *map(list, found)][-REPLAYED:]
         self.length = max([self.length, *(len(word) + 2 for word in found)])
         self.wrong = [pair for pair in self.wrong if len(pair[0]) == self.length]
@@ -227,14 +336,34 @@ class FreeTablesPhase(Phase):
 
 def transition_words(symbols: Sequence[str], tables: Tensor) -> list[list[str]]:
     """For every index that these tables (V d) reach from index 0, and every symbol: a shortest word to it, and it."""
+    words = access_words(tables.numpy()).values()
+    return [[*(symbols[a] for a in word), symbol] for word in words for symbol in symbols]
+
+
+def access_words(tables: Ints) -> dict[int, list[int]]:
+    """For every index that these tables (V d) reach from index 0: a shortest word to it."""
     rows, queue = tables.T.tolist(), [0]
-    reached: dict[int, list[str]] = {0: []}
+    words: dict[int, list[int]] = {0: []}
     for index in queue:
-        for symbol, after in zip(symbols, rows[index], strict=True):
-            if after not in reached:
-                reached[after] = [*reached[index], symbol]
+        for symbol, after in enumerate(rows[index]):
+            if after not in words:
+                words[after] = [*words[index], symbol]
                 queue.append(after)
-    return [[*word, symbol] for word in reached.values() for symbol in symbols]
+    return words
+
+
+def equal_indices(tables: Ints, best: Ints) -> Ints:
+    """d: the number of a block for every index; indices of a block give the same labels after all words.
+
+    From tables V d and labels, 1 d or V d.
+    """
+    blocks = np.unique(best.T, axis=0, return_inverse=True)[1].reshape(-1)
+    while True:
+        finer = np.concatenate([blocks[:, None], blocks[tables].T], 1)
+        after = np.unique(finer, axis=0, return_inverse=True)[1].reshape(-1)
+        if after.max() == blocks.max():
+            return blocks
+        blocks = after
 
 
 @torch.no_grad()

@@ -50,7 +50,7 @@ from detent.train.free_tables import FreeTablesPhase, set_tables, transition_wor
 from detent.train.induce import codes_of_machine, pretrain
 from detent.train.label_embedding import EmbeddingPhase, HeadPhase, LabelEmbedding
 from detent.train.optimizer import Adam, AdamW
-from detent.train.phases import Phase, labels_of, tokens_of
+from detent.train.phases import Phase, labels_of, tokens_of, with_replay
 from detent.train.pretraining import OutputPretrainer, TransitionPretrainer
 from detent.train.run import Compressed
 from detent.train.state_codes import StateCodes
@@ -77,6 +77,8 @@ def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
     model, phase = wide_phase(config, task, attempt)
     settings, free = phase.settings, free_tables_phase(config, task, attempt)
     begin_attempt(attempt)
+    if free is None and config.free_tables is not None and config.heads is None:
+        _note_wide(trainer, config, task)
     if settings.embed_steps:
         pretrain_heads(config, task, model, settings, trainer)
     if free is not None:
@@ -381,13 +383,7 @@ class WidePhase(Phase):
 
     def with_replay(self, words: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """The batch, its first words replaced by some that were wrong before."""
-        fitting = [pair for pair in self.wrong if len(pair[0]) >= words.shape[1]]
-        count = min(len(fitting), round(self.settings.replay * len(words)))
-        if not count:
-            return words, labels
-        chosen = [fitting[i] for i in self.generator.choice(len(fitting), count, replace=False)]
-        old = torch.tensor([[part[: words.shape[1]] for part in pair] for pair in chosen])
-        return torch.cat([old[:, 0], words[count:]]), torch.cat([old[:, 1], labels[count:]])
+        return with_replay(words, labels, self.wrong, self.settings.replay, self.generator)
 
     def compute_loss(self, words: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(loss, first error of every word, share of right labels): cross-entropy up to the first error, of the model
@@ -619,6 +615,18 @@ def _note_stage(
         row["column_margin"] = float(extracted.weakest.margin)
         row["label_margin"] = float(extracted.label_margins.min())
     trainer.note(row)
+
+
+def _note_wide(trainer: Trainer, config: TrainConfig, task: Task) -> None:
+    """A row of the history that says why a machine file is not learned with free tables, once in an attempt."""
+    attempt, symbols = trainer.checkpointer.attempt, task.machine.n_symbols
+    if any(row["phase"] == "wide_layer" and row["attempt"] == attempt for row in trainer.history):
+        return
+    if symbols > config.width:
+        why = f"{symbols} symbols exceed the width, {config.width}"
+    else:
+        why = f"a head for {len(task.labels)} labels would exceed {LARGEST_FREE} indices"
+    trainer.note({"phase": "wide_layer", "step": 0, "reason": f"no free tables: {why}"})
 
 
 def _not_learned(phase: WidePhase, settings: GradientConfig, attempt: int) -> str:

@@ -7,6 +7,7 @@ Both draw their words from the generator they are given. A recipe is a sequence 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -248,6 +249,23 @@ def tokens_of(batch: Batch) -> Tensor:
 def labels_of(batch: Batch) -> Tensor:
     """B L: its labels."""
     return torch.from_numpy(batch.states.astype(np.int64))
+
+
+def with_replay(
+    words: Tensor, labels: Tensor, wrong: Sequence[list[list[int]]], share: float, generator: np.random.Generator,
+    repeats: int = 1,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The batch, up to this share of it, its first words, replaced by some that were wrong before.
+
+    They are cut to the length of the batch; shorter ones are left out. One word is taken about `repeats` times at most.
+    """
+    fitting = [pair for pair in wrong if len(pair[0]) >= words.shape[1]]
+    count = min(repeats * len(fitting), round(share * len(words)))
+    if not count:
+        return words, labels
+    chosen = generator.choice(len(fitting), count, replace=count > len(fitting))
+    old = torch.tensor([[part[: words.shape[1]] for part in fitting[i]] for i in chosen])
+    return torch.cat([old[:, 0], words[count:]]), torch.cat([old[:, 1], labels[count:]])
 
 
 def answers_of(batch: Batch) -> Tensor | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
@@ -197,6 +198,11 @@ class Run:
         """Rounds of training on the counterexamples of a refused certificate."""
         return sum(row["phase"] == "repair" or bool(row.get("counterexamples")) for row in self.history)
 
+    @property
+    def tables(self) -> str:
+        """By which method a `gradient` run learned its tables; see `tables_method`."""
+        return tables_method(self.history)
+
     def row(self) -> Row:
         """The result row of the run."""
         config = self.config
@@ -218,7 +224,7 @@ class Run:
             "heads": list(self.heads), "verdict": self.verdict.explain(), "weights": self.extracted.weights,
             "certificate": None if certificate is None else certificate.sha256,
             "proved": [] if certificate is None else list(certificate.proved),
-            **({"repairs": self.repairs, "stages": self.stages} if self.stages else {}),
+            **({"tables": self.tables, "repairs": self.repairs, "stages": self.stages} if self.stages else {}),
         }  # fmt: skip
 
     def save(self, run_dir: RunDir) -> None:
@@ -235,6 +241,13 @@ class Run:
         # last, because a folder with weights is a finished run
         save_model(run_dir.weights_path, self.model, {**weights, "run": json.dumps(numbers)})
         run_dir.finish()
+
+
+def tables_method(history: Sequence[Row]) -> str:
+    """How a `gradient` run learned its tables, at the last attempt: free tables, label embeddings or a wide layer."""
+    last = max((row.get("attempt", 0) for row in history), default=0)
+    phases = {row.get("phase") for row in history if row.get("attempt", 0) == last}
+    return "free tables" if "free_tables" in phases else "label embeddings" if "embed" in phases else "wide layer"
 
 
 def load_run(folder: str | os.PathLike[str], *, extract: bool = True) -> Run:

@@ -90,7 +90,7 @@ def learning_row(config: TrainConfig, key: Row, certificate_file: Path | None = 
     row = {
         **key, "certified": run.certified, "verdict": run.verdict.explain(), "cpu_seconds": round(cpu_seconds, 2),
         "steps": run.steps, "restarts": run.restarts, "repairs": run.repairs,
-        "learned_heads": stages["learned"]["heads"],
+        "tables": run.tables, "learned_heads": stages["learned"]["heads"],
         "heads": list(run.heads), "joint_indices": run.extracted.joint_indices, "reached": len(run.extracted.reached),
         "states": run.task.machine.n_states, "column_margin": round(float(run.extracted.weakest.margin), 4),
         "label_margin": round(float(run.extracted.label_margins.min()), 4), "weights": run.extracted.weights,

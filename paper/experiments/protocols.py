@@ -22,6 +22,7 @@ from detent.automata import Mealy, read_machine
 from detent.errors import BudgetExceeded, InvalidConfig, NotLearned
 from detent.records import Row
 from detent.train import configure, train
+from detent.train.run import tables_method
 from paper.experiments.runner import Campaign, Job, Options
 
 SUPERVISION = ("states", "outputs")
@@ -49,9 +50,10 @@ def protocol_row(path: Path, supervise: str, recipe: str, seed: int, seconds: fl
         machine = read_machine(path)
         config = configure(str(path), recipe=recipe, seed=seed, supervise=supervise)
     config = replace(config, gradient=replace(config.gradient, compress=False))
-    started = time.process_time()
+    started, history = time.process_time(), list[Row]()
 
     def watch(row: Row) -> None:
+        history.append(row)
         if time.process_time() - started > seconds:
             raise OutOfTime(f"not certified after {seconds:g} CPU seconds")
 
@@ -65,9 +67,14 @@ def protocol_row(path: Path, supervise: str, recipe: str, seed: int, seconds: fl
             warnings.simplefilter("ignore")
             run = train(config, watch)
     except (NotLearned, BudgetExceeded, OutOfTime) as error:
-        return {**row, "verdict": str(error), "cpu_seconds": round(time.process_time() - started, 1)}
+        row["verdict"] = str(error)
+        row |= {"tables": tables_method(history)} if recipe == "gradient" else {}
+        return {**row, "cpu_seconds": round(time.process_time() - started, 1)}
     row |= {"certified": run.certified, "verdict": run.verdict.explain(), "heads": list(run.heads)}
-    row |= {"steps": run.steps, "restarts": run.restarts, "reached": len(run.extracted.reached)}
+    row |= {"tables": run.tables} if recipe == "gradient" else {}
+    row |= {
+        "steps": run.steps, "restarts": run.restarts, "repairs": run.repairs, "reached": len(run.extracted.reached),
+    }  # fmt: skip
     if run.certified:
         row["proved"] = list(run.certificate().proved)
     return {**row, "cpu_seconds": round(time.process_time() - started, 1)}

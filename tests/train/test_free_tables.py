@@ -12,14 +12,24 @@ import torch
 from detent.automata import Mealy, Moore, distinguishing_word, write_machine
 from detent.errors import InvalidConfig, NotLearned
 from detent.nn import NFSM
+from detent.records import Row
 from detent.tasks import Task
 from detent.tasks import task as get_task
 from detent.tasks.task import OutputTask
 from detent.train import configure, train
 from detent.train.config import LARGEST_FREE, FreeTablesConfig, TrainConfig
-from detent.train.free_tables import FreeTables, FreeTablesPhase, set_tables, transition_words
+from detent.train.free_tables import (
+    ENDS,
+    FreeTables,
+    FreeTablesPhase,
+    equal_indices,
+    set_tables,
+    transition_words,
+)
 from detent.train.gradient import free_size
 from detent.train.optimizer import Adam
+from detent.train.phases import with_replay
+from detent.train.run import tables_method
 
 
 class Died(Exception):
@@ -120,6 +130,76 @@ def test_split_index_copies_the_disputed_one_and_its_moments() -> None:
     assert float(optimizer.state[tables.logits]["exp_avg"][:, 3].abs().max()) == 0.0
 
 
+def test_spare_indices_are_those_that_no_word_reaches_and_twins() -> None:
+    tables, _ = exact_tables(states=False)
+    assert tables.spare_indices() == ([3], {})  # nothing leads to index 3
+    with torch.no_grad():  # index 3 becomes a twin of "ajar" that "open" leads to
+        tables.logits[:, 3], tables.readout[:, 3] = tables.logits[:, 1], tables.readout[:, 1]
+        tables.logits[0, 0] = torch.tensor([0.0, 0.0, 0.0, 9.0])
+    tables.use.copy_(torch.tensor([0.4, 0.3, 0.2, 0.1]))
+    assert tables.spare_indices() == ([3], {3: 1})
+    with torch.no_grad():  # one label differs: no twin
+        tables.readout[2, 3] = torch.tensor([9.0, 0.0])
+    assert tables.spare_indices() == ([], {})
+
+
+def test_equal_indices_are_told_apart_by_longer_words_too() -> None:
+    tables, best = np.array([[1, 2, 3, 3, 5, 3]]), np.array([[0, 0, 0, 1, 0, 0]])
+    blocks = equal_indices(tables, best)
+    assert blocks[4] == blocks[1]  # both reach the output 1 after three symbols
+    assert blocks[5] == blocks[2]
+    assert len({int(block) for block in blocks}) == 4
+
+
+def test_unfold_gives_the_end_of_a_wrong_word_a_copy_that_forgets_the_wrong_label() -> None:
+    tables, task = exact_tables(states=False)
+    optimizer = Adam(tables.parameters(), 0.0)
+    (tables.logits.sum() + tables.readout.sum()).backward()
+    optimizer.step()
+    words = torch.from_numpy(task.sample(64, 12, np.random.default_rng(0)).inputs.astype(np.int64))
+    before, logits = tables.exact(words), tables.logits.detach().clone()
+    generator = np.random.default_rng(1)
+    assert tables.unfold(optimizer, [([0, 1, 2], 0)], 4, generator) == 0  # nothing comes before the first symbol
+    assert tables.unfold(optimizer, [([0, 2], 1)], 0, generator) == 0
+    assert (
+        tables.unfold(optimizer, [([0, 2], 1), ([0, 2], 1)], 4, generator) == 1
+    )  # "open lock": ajar, then the wrong label
+    moves = tables.logits.detach().argmax(2)
+    assert int(moves[0, 0]) == 3
+    assert torch.equal(moves[:, 3], moves[:, 1])
+    assert torch.equal(tables.logits[:, 3].detach().argmax(1), logits[:, 1].argmax(1))
+    assert tables.readout[2, 3].tolist() == [0.0, 0.0]
+    assert torch.equal(tables.readout[:2, 3], tables.readout[:2, 1])
+    assert float(optimizer.state[tables.logits]["exp_avg"][:, 3].abs().max()) == 0.0
+    with torch.no_grad():
+        tables.readout[2, 3] = tables.readout[2, 1]
+    assert torch.equal(tables.exact(words), before)  # but for the label that it forgets, nothing has changed
+
+
+def test_covering_words_go_on_with_the_ends_of_wrong_words() -> None:
+    tables, task = exact_tables(states=False)
+    phase = phase_of(task, size=4)
+    with torch.no_grad():
+        phase.tables.logits.copy_(tables.logits)
+        phase.tables.readout.copy_(tables.readout)
+    assert phase._covering_words() == transition_words(DOOR.symbols, phase.tables.logits.detach().argmax(2))
+    phase._unfold([[0, 2, 1, 1, 0, 2, 2, 1, 0, 0]], [6], 0)
+    (end,) = phase.ends
+    assert 1 <= len(end) <= ENDS
+    assert end == [0, 2, 1, 1, 0, 2, 2][-len(end) :]
+    tail = [DOOR.symbols[a] for a in end]
+    assert all(word[-len(tail) :] == tail and len(word) > len(tail) for word in phase._covering_words())
+
+
+def test_wrong_words_are_repeated_a_few_times_at_most() -> None:
+    words, labels = torch.zeros(2, 32, 3, dtype=torch.long)
+    wrong = [[[1, 1, 1, 1], [2, 2, 2, 2]]]
+    for repeats in (1, 4):
+        replayed, wanted = with_replay(words, labels, wrong, 0.25, np.random.default_rng(0), repeats)
+        assert int((replayed == 1).all(1).sum()) == repeats
+        assert int((wanted == 2).all(1).sum()) == repeats
+
+
 def test_set_tables_gives_a_layer_these_tables() -> None:
     generator = torch.Generator().manual_seed(3)
     tables, rows = torch.randint(7, (5, 7), generator=generator), torch.randn(5, 16, generator=generator)
@@ -140,7 +220,7 @@ def test_free_size_leaves_given_heads_wide_alphabets_and_many_labels_alone(tmp_p
     config, task = configure(name), get_task(name)
     assert free_size(config, task, 0) == 24
     assert free_size(config, task, 2) == 48
-    assert free_size(config, OutputTask.of_task(task), 0) == 64
+    assert free_size(config, OutputTask.of_task(task), 0) == 96
     assert free_size(replace(config, heads=(4, 4)), task, 0) == 0
     assert free_size(replace(config, width=2), task, 0) == 0
     large = replace(config, free_tables=FreeTablesConfig(size=LARGEST_FREE + 1))
@@ -163,6 +243,7 @@ def test_run_of_a_machine_file_is_certified_and_resumes_to_the_same_weights(tmp_
     whole = train(config)
     assert whole.certified
     assert {"free_tables", "wide"} <= {row["phase"] for row in whole.history}
+    assert whole.row()["tables"] == "free tables"
     phases = [row["phase"] for row in whole.history]
     for stop in (phases.index("free_tables") + 1, phases.index("wide") + 1):
         seen: list[object] = []
@@ -195,3 +276,25 @@ def test_moore_target_is_learned_from_its_outputs() -> None:
     task = OutputTask.of_task(Task.reaching(machine, name="thirds"))
     phase = run(phase_of(task, size=24))
     assert phase.learned
+
+
+def test_history_says_why_a_machine_file_is_learned_by_a_wide_layer(tmp_path: Path) -> None:
+    write_machine(DOOR, tmp_path / "door.dot")
+    config = replace(configure(str(tmp_path / "door.dot"), supervise="states"), width=2, restarts=0)
+    config = replace(config, gradient=replace(config.gradient, steps=1, compress=False))
+    history: list[Row] = []
+    with pytest.raises(NotLearned):
+        train(config, history.append)
+    assert history[0]["reason"] == "no free tables: 3 symbols exceed the width, 2"
+    assert tables_method(history) == "wide layer"
+    large = replace(config, width=16, free_tables=FreeTablesConfig(size=LARGEST_FREE + 1))
+    history.clear()
+    with pytest.raises(NotLearned):
+        train(large, history.append)
+    assert history[0]["reason"] == "no free tables: a head for 3 labels would exceed 192 indices"
+
+
+def test_method_is_that_of_the_last_attempt() -> None:
+    assert tables_method([]) == "wide layer"
+    assert tables_method([{"attempt": 0, "phase": "embed"}, {"attempt": 0, "phase": "wide"}]) == "label embeddings"
+    assert tables_method([{"attempt": 0, "phase": "free_tables"}, {"attempt": 1, "phase": "wide"}]) == "wide layer"

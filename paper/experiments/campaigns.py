@@ -214,9 +214,8 @@ def text_jobs(options: Options) -> Iterator[Job]:
     seconds = float(options.settings["seconds"])
     for seed in options.seeds:
         for language in options.tasks:
-            for cell in options.cells:
-                key: Row = {"language": language, "cell": cell, "seed": seed, "budget_seconds": seconds}
-                yield Job(key, partial(text.text_row, language, cell, seed, seconds))
+            key: Row = {"language": language, "seed": seed, "budget_seconds": seconds, "cells": list(options.cells)}
+            yield Job(key, partial(text.text_rows, language, options.cells, seed, seconds))
 
 
 def story_learning_jobs(options: Options) -> Iterator[Job]:

@@ -4,15 +4,18 @@
 
 Three languages. `key_value` sets keys to values and asks for them; `swaps` also exchanges the values of two keys;
 `automaton` is a random probabilistic automaton, whose state follows from the tokens and whose entropy is known. Every
-model gets the same CPU time on texts of 64 tokens, and is then evaluated on 64 and on 16,384. The NFSM begins with soft
-states, whose temperature falls, and trains the last part of the time with the exact ones it is evaluated with. Without
-convolution a token determines the input of the recurrent layer, which gets the distinct rows and the tokens.
+model gets the same CPU time on texts of 64 tokens, and is then evaluated on 64 and on 16,384. The models of a language
+and seed are trained by turns in one process, so that all have the same load beside them. The NFSM begins with soft
+states, whose temperature falls, and trains the last part of the time with the exact ones it is evaluated with.
+
+The recurrent layer reads a convolution of the last four tokens, a map of the last two, or the token alone. The last two
+have few distinct inputs, and the NFSM computes its tables and gates once for each of them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +27,7 @@ from detent import NFSM, native
 from detent._types import Bools, Ints
 from detent.nn import GRU, LSTM, CausalConvolution, soften
 from detent.ops.tables import entry_offsets
-from detent.records import Row
+from detent.records import Row, stamp
 
 KEYS, VALUES, FILLERS = 4, 4, 8
 SET, GET, SWAP, FILL = range(4)
@@ -32,10 +35,8 @@ FIRST_KEY, FIRST_VALUE, FIRST_FILLER = 3, 3 + KEYS, 3 + KEYS + VALUES
 STATES, LETTERS = 12, 8
 WIDTH, WINDOW, BATCH, LENGTH, LONG = 64, 4, 32, 64, 16_384
 TEXTS = 20_000
-LR, LR_DIRECT = 6e-3, 4e-3
-"""Learning rates, of all cells and of the NFSM without convolution: trials with the seeds 7 and 8."""
-SOFT_UNTIL, EXACT_FROM, LAST_TEMPERATURE = 0.6, 0.85, 0.3
-"""Shares of the time: soft states at temperature 1, then at falling ones down to the last, then exact states."""
+SLICE = 0.5
+"""CPU seconds after which the next model has its turn."""
 
 
 @dataclass(frozen=True)
@@ -120,19 +121,41 @@ class WindowAttention(nn.Module):
         return h + self.mlp(self.norm2(h))
 
 
-class Recurrence(nn.Module):
-    """h + layer(conv(norm(h))), for a recurrent layer; the convolution, if there is one, sees the last four tokens."""
+class Convolved(nn.Module):
+    """h + layer(conv(norm(h))): the recurrent layer reads a convolution of the last four tokens."""
 
-    def __init__(self, layer: nn.Module, width: int = WIDTH, *, convolution: bool = True) -> None:
+    def __init__(self, layer: nn.Module, width: int = WIDTH) -> None:
+        super().__init__()
+        self.norm, self.layer, self.conv = nn.LayerNorm(width), layer, CausalConvolution(width, 4)
+
+    def forward(self, h: Tensor, embedding: Tensor, tokens: Tensor) -> Tensor:
+        return h + self.layer(self.conv(self.norm(h))[0])[0]
+
+
+class Paired(nn.Module):
+    """h + layer(SiLU(linear(last two tokens))); computed once for each pair of tokens that occurs in the batch."""
+
+    def __init__(self, layer: nn.Module, width: int = WIDTH) -> None:
+        super().__init__()
+        self.norm, self.layer, self.pair_proj = nn.LayerNorm(width), layer, nn.Linear(2 * width, width)
+
+    def forward(self, h: Tensor, embedding: Tensor, tokens: Tensor) -> Tensor:
+        normed = F.pad(self.norm(embedding), (0, 0, 0, 1))  # the last row, zeros, stands before the text
+        before = F.pad(tokens[:, :-1], (1, 0), value=len(embedding))
+        pairs, index = torch.unique(before * len(embedding) + tokens, return_inverse=True)
+        first, second = normed[pairs // len(embedding)], normed[pairs % len(embedding)]
+        return h + self.layer((F.silu(self.pair_proj(torch.cat([first, second], 1))), index))[0]
+
+
+class Direct(nn.Module):
+    """h + layer(norm(token)), from the distinct tokens and which of them stands where."""
+
+    def __init__(self, layer: nn.Module, width: int = WIDTH) -> None:
         super().__init__()
         self.norm, self.layer = nn.LayerNorm(width), layer
-        self.conv = CausalConvolution(width, 4) if convolution else None
 
-    def forward(self, h: Tensor, distinct: Tensor, tokens: Tensor) -> Tensor:
-        """B L m -> B L m; without convolution from the distinct rows of h and the tokens, which say where each is."""
-        if self.conv is None:
-            return h + self.layer((self.norm(distinct), tokens))[0]
-        return h + self.layer(self.conv(self.norm(h))[0])[0]
+    def forward(self, h: Tensor, embedding: Tensor, tokens: Tensor) -> Tensor:
+        return h + self.layer((self.norm(embedding), tokens))[0]
 
 
 def memory() -> NFSM:
@@ -148,15 +171,37 @@ def memory() -> NFSM:
     return layer
 
 
-CELLS: dict[str, Callable[[], nn.Module | None]] = {
-    "nfsm": lambda: Recurrence(memory()),
-    "gru": lambda: Recurrence(GRU(WIDTH)),
-    "lstm": lambda: Recurrence(LSTM(WIDTH)),
-    "none": lambda: None,
-    "nfsm_direct": lambda: Recurrence(NFSM(WIDTH, (24,) * 8), convolution=False),
-    "gru_direct": lambda: Recurrence(GRU(WIDTH), convolution=False),
+def remembering(layer: GRU | LSTM) -> GRU | LSTM:
+    """The same for the gate that keeps the state: a bias from 0 in the first unit to 4 in the last.
+
+    It is the second of three gates of PyTorch's GRU and the second of four of its LSTM.
+    """
+    with torch.no_grad():
+        layer.rnn.get_parameter("bias_ih_l0")[layer.hidden : 2 * layer.hidden] = torch.linspace(0, 4, layer.hidden)
+    return layer
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A recurrent part, and how it is trained: settings chosen in trials with the seeds 7 and 8."""
+
+    recurrence: Callable[[], nn.Module | None]
+    lr: float = 8e-3
+    soft: tuple[float, float, float] | None = None
+    """Soft states at temperature 1 until this share of the time, at falling ones down to the last one, exact from this
+    share on: (until, last temperature, exact from)."""
+
+
+CELLS: dict[str, Cell] = {
+    "nfsm": Cell(lambda: Paired(memory()), soft=(0.6, 0.3, 0.85)),
+    "gru": Cell(lambda: Convolved(remembering(GRU(WIDTH)))),
+    "lstm": Cell(lambda: Convolved(remembering(LSTM(WIDTH)))),
+    "none": Cell(lambda: None),
+    "nfsm_direct": Cell(lambda: Direct(NFSM(WIDTH, (32,) * 4)), lr=6e-3, soft=(0.4, 0.3, 0.85)),
+    "gru_direct": Cell(lambda: Direct(GRU(WIDTH))),
+    "lstm_direct": Cell(lambda: Direct(LSTM(WIDTH))),
 }
-"""The recurrent part, the same for all languages; `_direct` is without convolution."""
+"""`_direct` reads the token alone."""
 
 
 class TextModel(nn.Module):
@@ -191,57 +236,79 @@ def evaluate(model: TextModel, text: Text) -> tuple[float, float]:
     return right / max(asked, 1), nats / tokens
 
 
-def soft_temperature(progress: float) -> float | None:
+def soft_temperature(progress: float, until: float, last: float, exact_from: float) -> float | None:
     """The temperature of soft states at this share of the time; None for exact states."""
-    if progress >= EXACT_FROM:
+    if progress >= exact_from:
         return None
-    return 1.0 - (1.0 - LAST_TEMPERATURE) * max(progress - SOFT_UNTIL, 0.0) / (EXACT_FROM - SOFT_UNTIL)
+    return 1.0 - (1.0 - last) * max(progress - until, 0.0) / (exact_from - until)
 
 
-def fit(
-    model: TextModel, texts: Tensor, generator: np.random.Generator, seconds: float, lr: float = LR, soft: bool = False
-) -> int:
-    """Train on random batches of the texts for so many CPU seconds, with soft states first or not; the steps."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr, weight_decay=0.0, fused=True)
-    steps, used = 0, 0.0
-    while used < seconds:
-        started = time.process_time()
-        for group in optimizer.param_groups:
-            group["lr"] = lr * min(1.0, 2.0 * (1.0 - used / seconds) + 0.02)
-        soften(model, soft_temperature(used / seconds) if soft else None)
-        batch = texts[torch.from_numpy(generator.integers(0, len(texts), BATCH))]
-        logits = model.train()(batch)[:, :-1]
+class Fit:
+    """Training of one model on random batches of the texts, for so many CPU seconds."""
+
+    def __init__(
+        self, model: TextModel, cell: Cell, texts: Tensor, generator: np.random.Generator, seconds: float
+    ) -> None:  # fmt: skip
+        self.model, self.cell, self.texts, self.generator, self.seconds = model, cell, texts, generator, seconds
+        self.optimizer = torch.optim.AdamW(model.parameters(), cell.lr, weight_decay=0.0, fused=True)
+        self.steps, self.used = 0, 0.0
+
+    def step(self) -> None:
+        started, progress = time.process_time(), self.used / self.seconds
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.cell.lr * min(1.0, 2.0 * (1.0 - progress) + 0.02)
+        soften(self.model, None if self.cell.soft is None else soft_temperature(progress, *self.cell.soft))
+        batch = self.texts[torch.from_numpy(self.generator.integers(0, len(self.texts), BATCH))]
+        logits = self.model.train()(batch)[:, :-1]
         loss = F.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
-        optimizer.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        steps, used = steps + 1, used + time.process_time() - started
-    return steps
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        self.steps, self.used = self.steps + 1, self.used + time.process_time() - started
 
 
-def text_row(language: str, cell: str, seed: int, seconds: float) -> Row:
-    """Train one cell on a language, on one thread; what it predicts on short and on long texts."""
+def train_by_turns(fits: Sequence[Fit]) -> None:
+    """Train all models until the time of each is used up; each has a short turn before the first has its next one."""
+    while unfinished := [fit for fit in fits if fit.used < fit.seconds]:
+        for fit in unfinished:
+            until = min(fit.used + SLICE, fit.seconds)
+            while fit.used < until:
+                fit.step()
+
+
+def text_rows(language: str, cells: Sequence[str], seed: int, seconds: float) -> list[Row]:
+    """Train the cells on a language by turns, on one thread; what each predicts on short and on long texts."""
     threads = native.set_threads(1)
     try:
-        return _text_row(language, cell, seed, seconds)
+        return _text_rows(language, cells, seed, seconds)
     finally:
         native.set_threads(threads)
 
 
-def _text_row(language: str, cell: str, seed: int, seconds: float) -> Row:
+def _text_rows(language: str, cells: Sequence[str], seed: int, seconds: float) -> list[Row]:
     vocabulary, sample = LANGUAGES[language]
-    torch.manual_seed(seed)
-    generator = np.random.default_rng(seed)
-    model, lr = TextModel(vocabulary, CELLS[cell]()), LR_DIRECT if cell == "nfsm_direct" else LR
-    texts = torch.from_numpy(sample(TEXTS, LENGTH, generator).tokens)
-    row: Row = {
-        "language": language, "cell": cell, "seed": seed, "budget_seconds": seconds,
-        "lr": lr, "steps": fit(model, texts, generator, seconds, lr, cell.startswith("nfsm")),
-        "parameters": sum(one.numel() for one in model.parameters()), "threads": torch.get_num_threads(),
-    }  # fmt: skip
-    for count, length in ((256, LENGTH), (4, LONG)):
-        text = sample(count, length, np.random.default_rng([seed, length]))
-        answers, nats = evaluate(model, text)
-        row[str(length)] = {"answers": round(answers, 4), "nats": round(nats, 4), "entropy": text.entropy}
-    return row
+    texts = torch.from_numpy(sample(TEXTS, LENGTH, np.random.default_rng(seed)).tokens)
+    fits = []
+    for cell in cells:
+        torch.manual_seed(seed)
+        model = TextModel(vocabulary, CELLS[cell].recurrence())
+        fits.append(Fit(model, CELLS[cell], texts, np.random.default_rng([seed, 0]), seconds))
+    train_by_turns(fits)
+    drawn = [
+        sample(count, length, np.random.default_rng([seed, length])) for count, length in ((256, LENGTH), (4, LONG))
+    ]
+    rows = []
+    for cell, fit in zip(cells, fits, strict=True):
+        row: Row = {
+            "language": language, "cell": cell, "seed": seed, "budget_seconds": seconds, "cells": list(cells),
+            "lr": fit.cell.lr, "steps": fit.steps,
+            "parameters": sum(one.numel() for one in fit.model.parameters()), "threads": torch.get_num_threads(),
+        }  # fmt: skip
+        for text in drawn:
+            answers, nats = evaluate(fit.model, text)
+            row[str(text.tokens.shape[1])] = {
+                "answers": round(answers, 4), "nats": round(nats, 4), "entropy": text.entropy,
+            }  # fmt: skip
+        rows.append({**row, **stamp()})
+    return rows

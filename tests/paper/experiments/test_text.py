@@ -54,34 +54,82 @@ def test_window_attention_is_dense_attention_with_a_band(length: int) -> None:
     torch.testing.assert_close(layer(h), dense, rtol=0, atol=1e-5)  # float32 sums in another order
 
 
-@pytest.mark.parametrize("cell", text.CELLS)
-def test_text_row_has_answers_and_nats_at_both_lengths(cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_rows_have_answers_and_nats_at_both_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "LONG", 130)
     monkeypatch.setattr(text, "TEXTS", 64)
-    row = text.text_row("key_value", cell, 1, 0.05)
-    assert row["steps"] >= 1
-    for length in ("64", "130"):
-        assert 0 <= row[length]["answers"] <= 1
-        assert row[length]["nats"] > 0
+    rows = text.text_rows("key_value", tuple(text.CELLS), 1, 0.05)
+    assert [row["cell"] for row in rows] == list(text.CELLS)
+    for row in rows:
+        assert row["steps"] >= 1
+        assert row["cells"] == list(text.CELLS)
+        for length in ("64", "130"):
+            assert 0 <= row[length]["answers"] <= 1
+            assert row[length]["nats"] > 0
+
+
+def test_paired_reads_the_last_two_tokens_at_every_step() -> None:
+    torch.manual_seed(0)
+    embedding, tokens = torch.randn(5, text.WIDTH), torch.randint(0, 5, (3, 40))
+    block = text.Paired(text.memory()).eval()
+    normed = block.norm(embedding)
+    before = torch.cat([torch.zeros(3, 1, text.WIDTH), normed[tokens[:, :-1]]], 1)
+    x = torch.nn.functional.silu(block.pair_proj(torch.cat([before, normed[tokens]], 2)))
+    h = embedding[tokens]
+    torch.testing.assert_close(block(h, embedding, tokens), h + block.layer(x)[0], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [text.GRU, text.LSTM])
+def test_remembering_units_keep_their_state(kind: type[text.GRU | text.LSTM]) -> None:
+    """Without input and with weights of zero, a unit keeps sigmoid(bias) of its state: more from unit to unit."""
+    layer = text.remembering(kind(text.WIDTH))
+    with torch.no_grad():
+        for name, parameter in layer.rnn.named_parameters():
+            if name != "bias_ih_l0":
+                parameter.zero_()
+        layer.rnn.bias_ih_l0[2 * text.WIDTH : 3 * text.WIDTH] = 0.0  # the new content is tanh(0)
+    after = layer(torch.zeros(1, 1, text.WIDTH), torch.ones_like(layer.initial_state(1)))[1][0]
+    kept = after if kind is text.GRU else after[1]
+    torch.testing.assert_close(kept, torch.linspace(0, 4, text.WIDTH).sigmoid())
 
 
 def test_soft_states_become_sharper_and_then_exact() -> None:
-    temperatures = [text.soft_temperature(share / 100) for share in range(100)]
+    temperatures = [text.soft_temperature(share / 100, 0.6, 0.3, 0.85) for share in range(100)]
     assert temperatures[0] == temperatures[60] == 1.0
     assert temperatures[70] == pytest.approx(0.72)
     assert temperatures[85:] == [None] * 15
     assert all(after <= before for before, after in pairwise(temperatures[:85]))
 
 
-def test_models_are_evaluated_with_exact_states(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "LENGTH", 16)
+def small_fit(cell: str, seconds: float) -> text.Fit:
     torch.manual_seed(0)
     generator = np.random.default_rng(0)
-    model = text.TextModel(19, text.CELLS["nfsm"]())
-    layer = model.recurrence.layer
-    seen = []
+    texts = torch.from_numpy(text.key_value(64, 16, generator).tokens)
+    return text.Fit(text.TextModel(19, text.CELLS[cell].recurrence()), text.CELLS[cell], texts, generator, seconds)
+
+
+@pytest.mark.parametrize("cell", ["nfsm", "nfsm_direct"])
+def test_models_are_evaluated_with_exact_states(cell: str) -> None:
+    fit = small_fit(cell, 1.5)
+    layer, seen = fit.model.recurrence.layer, []
     layer.register_forward_pre_hook(lambda module, args: seen.append(module.soft_temperature))
-    text.fit(model, torch.from_numpy(text.key_value(64, 16, generator).tokens), generator, 1.5, soft=True)
+    text.train_by_turns([fit])
     assert seen[0] == 1.0
     assert seen[-1] is layer.soft_temperature is None
     assert sorted(filter(None, seen), reverse=True) == [one for one in seen if one is not None]
+
+
+def test_models_train_by_turns_for_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = []
+
+    def step(self: text.Fit) -> None:
+        turns.append(self)
+        self.used += 0.2 if self is quick else 0.3
+        self.steps += 1
+
+    quick, slow = small_fit("none", 2.0), small_fit("gru", 2.0)
+    monkeypatch.setattr(text.Fit, "step", step)
+    text.train_by_turns([quick, slow])
+    assert turns[:5] == [quick, quick, quick, slow, slow]
+    assert 2.0 <= quick.used < 2.2
+    assert 2.0 <= slow.used < 2.3
+    assert quick.steps > slow.steps

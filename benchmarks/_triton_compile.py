@@ -146,7 +146,7 @@ def _number(pattern: str, text: str) -> int:
 
 
 def main() -> None:
-    """A table for the default heads."""
+    """A table for the default layer."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks._triton_compile", description=main.__doc__)
     parser.add_argument("--targets", nargs="*", default=list(TARGETS), choices=list(TARGETS))
     parser.add_argument("--kernels", nargs="*", help="all by default")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from detent.nn.diagnose import Diagnosis
 
 DEFAULT_HEADS = (12,) * 16
-DEFAULT_DICTIONARY = 24
-"""Matrices of the dictionary of the default heads, in layers at least twice as wide."""
 
 
 class NFSM(Pretrained, nn.Module):
@@ -76,8 +74,7 @@ class NFSM(Pretrained, nn.Module):
         values hold states for longer; the paper has none."""
         dictionary: int | None = None
         """If given, the logits are mixtures of this many learned logit matrices, with weights affine in the input. As
-        many distinct inputs can have any logits. None: the logits are affine in the input itself. The constructor's
-        "auto" is 24 for the default heads if the width is at least 48, where that is cheaper, else None."""
+        many distinct inputs can have any logits. None: the logits are affine in the input itself."""
         gate: bool = False
         """Whether the concatenated value vectors are multiplied by SiLU of an affine map of the input before they are
         projected, so that a step reads some heads and not others. Helps in language models. States stay exact; the
@@ -111,9 +108,8 @@ class NFSM(Pretrained, nn.Module):
 
     def __init__(
         self, width: int, heads: Sequence[int] = DEFAULT_HEADS, *, value_width: int | None = None,
-        temperature: float = 1.0, noise: bool = False, remember: float = 1.0,
-        dictionary: int | Literal["auto"] | None = "auto", gate: bool = False,
-        initial_state: Sequence[int] | None = None, chunk: int = 0, backend: str = "auto",
+        temperature: float = 1.0, noise: bool = False, remember: float = 1.0, dictionary: int | None = None,
+        gate: bool = False, initial_state: Sequence[int] | None = None, chunk: int = 0, backend: str = "auto",
         generator: torch.Generator | None = None, process_group: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
@@ -122,12 +118,8 @@ class NFSM(Pretrained, nn.Module):
                 f"heads is one size per head, and {heads} alone could mean two things: "
                 f"pass heads=({heads},) for one head of {heads} indices, or heads=(12,) * {heads} for {heads} heads."
             )
-        sizes = whole_numbers("heads", heads)
-        if dictionary == "auto":
-            wide = isinstance(width, Integral) and width >= 2 * DEFAULT_DICTIONARY
-            dictionary = DEFAULT_DICTIONARY if wide and sizes == DEFAULT_HEADS else None
         self.config = NFSM.Config(
-            width=width, heads=sizes, value_width=value_width, temperature=temperature,
+            width=width, heads=whole_numbers("heads", heads), value_width=value_width, temperature=temperature,
             noise=noise, remember=remember, dictionary=dictionary, gate=gate, chunk=chunk,
             initial_state=whole_numbers("initial_state", () if initial_state is None else initial_state),
         )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import MISSING, asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,9 +16,8 @@ _Layer = TypeVar("_Layer", bound="Pretrained")
 
 
 class Pretrained:
-    """For layers with a `config` of the dataclass `Config`, whose fields are the arguments of the constructor."""
+    """For layers with a `config` dataclass whose fields are the arguments of the constructor."""
 
-    Config: Any
     config: Any
 
     def save_pretrained(self, folder: str | Path) -> None:
@@ -35,7 +34,7 @@ class Pretrained:
 
     @classmethod
     def from_pretrained(cls: type[_Layer], folder: str | Path, *, backend: str = "auto") -> _Layer:
-        """The layer that `save_pretrained` wrote; a setting that the file does not name has the default of `Config`."""
+        """The layer that `save_pretrained` wrote."""
         from safetensors import SafetensorError
         from safetensors.torch import load_file
 
@@ -48,9 +47,8 @@ class Pretrained:
             raise BrokenFile(path / "config.json", f"cannot be read ({error.strerror})") from None
         if not isinstance(settings, dict) or settings.pop("layer", None) != cls.__name__:
             raise BrokenFile(path / "config.json", f"this is not the configuration of a {cls.__name__}")
-        unnamed = {field.name: field.default for field in fields(cls.Config) if field.default is not MISSING}
         try:
-            layer = cls(**{**unnamed, **settings}, backend=backend)  # type: ignore[call-arg]
+            layer = cls(**settings, backend=backend)  # type: ignore[call-arg]
         except TypeError as error:
             raise BrokenFile(path / "config.json", f"a setting does not fit ({error})") from None
         assert isinstance(layer, nn.Module)

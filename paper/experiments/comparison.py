@@ -32,10 +32,7 @@ CELLS: dict[str, Callable[[], nn.Module]] = {
     "gru": lambda: GRU(WIDTH),
     "lstm": lambda: LSTM(WIDTH),
     "mamba": lambda: MambaMinus(WIDTH, WIDTH, 8),
-    "nfsm_dictionary": lambda: NFSM(WIDTH),
 }
-PUBLISHED = ("nfsm", "gru", "lstm", "mamba")
-"""The cells of `results/comparison.jsonl`; the NFSM's logits there are a full affine map of the input."""
 
 
 class Tracker(nn.Module):

@@ -29,7 +29,7 @@ READOUTS = ("linear", "mlp", "norm")
 
 
 class WideModel(nn.Module):
-    """Embedding, norm, the default heads with a full map to their logits, and a read-out of one of three kinds."""
+    """Embedding, norm, the default layer, and a read-out of one of three kinds."""
 
     def __init__(self, symbols: int, labels: int, readout: str) -> None:
         super().__init__()

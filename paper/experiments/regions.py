@@ -92,7 +92,7 @@ def train(name: str, heads: tuple[int, ...], steps: int, seed: int) -> tuple[Clo
 
 
 def train_wide(name: str, seed: int) -> tuple[nn.Module, Tensor, float]:
-    """(model, prototypes, seconds): the default heads, learned by gradient and pruned on words of clouds."""
+    """(model, prototypes, seconds): the default layer, learned by gradient and pruned on words of clouds."""
     torch.manual_seed(seed)
     data = Data(detent.task(name).machine, np.random.default_rng(seed), by_state=True, cloud=CLOUD_DEVIATION)
     started = time.process_time()

@@ -2,7 +2,7 @@
 
     B  words     L  length     n  coordinates of a cloud
 
-A plain PyTorch model with an NFSM of the default heads is trained by cross-entropy on what it is given, pruned with
+A plain PyTorch model with the default NFSM layer is trained by cross-entropy on what it is given, pruned with
 `detent.nn.prune`, extracted with `detent.extract` and certified. Until the verdict, everything is decided on data of
 the same kind: where labels are wrong in training, they are wrong in every check.
 """

@@ -13,22 +13,22 @@ from detent.nn import NFSM
 from detent.ops import cpu
 
 
-def test_layers_are_of_one_width_and_the_nfsm_is_the_default_one():
-    made = layers(64)
-    assert list(made) == ["LSTM", "GRU", "NFSM", "NFSM, sampled", "NFSM, full map"]
-    x = torch.randn(2, 5, 64)
+def test_layers_are_of_one_width_and_the_nfsm_has_default_heads():
+    made = layers(20)
+    assert list(made) == ["LSTM", "GRU", "NFSM", "NFSM, sampled", "NFSM, dictionary"]
+    x = torch.randn(2, 5, 20)
     assert all(layer(x)[0].shape == x.shape for layer in made.values())
     assert [made[name].config.noise for name in ("NFSM", "NFSM, sampled")] == [False, True]
-    assert made["NFSM"].config == NFSM(64).config
-    assert [made[name].config.dictionary for name in ("NFSM", "NFSM, sampled", "NFSM, full map")] == [24, 24, None]
+    assert made["NFSM"].heads == NFSM(20).heads
+    assert [made[name].config.dictionary for name in ("NFSM", "NFSM, dictionary")] == [None, 24]
 
 
 def test_agree_records_every_mode():
     report = Report(title="equal")
-    agree(report, batch=2, length=9, width=48)
+    agree(report, batch=2, length=9, width=20)
     assert [check for check in report.checks if "noise=False" in check]
     assert [check for check in report.checks if "noise=True: gradients in float64" in check]
-    assert [check for check in report.checks if "dictionary=None: gradients in float64" in check]
+    assert [check for check in report.checks if "dictionary=24: gradients in float64" in check]
 
 
 @pytest.mark.skipif(not native.available(), reason="no compiled kernels here")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 
 import pytest
 import torch
@@ -332,25 +331,6 @@ def test_heads_are_sixteen_of_twelve_by_default():
     assert layer(torch.zeros(1, 3, 128))[0].shape == (1, 3, 128)
 
 
-@pytest.mark.parametrize(
-    ("settings", "dictionary"),
-    [
-        ({"width": 128}, 24),
-        ({"width": 48}, 24),
-        ({"width": 128, "heads": [12] * 16}, 24),
-        ({"width": 47}, None),
-        ({"width": 128, "heads": (12,) * 15}, None),
-        ({"width": 128, "dictionary": None}, None),
-        ({"width": 47, "dictionary": 16}, 16),
-    ],
-)
-def test_default_heads_have_a_dictionary_where_it_is_cheaper(settings, dictionary):
-    layer = NFSM(**settings)
-    assert layer.config.dictionary == dictionary
-    assert layer.weight.shape[1] == (dictionary or settings["width"])
-    assert (layer.mix_proj is None) == (dictionary is None)
-
-
 def test_remember_is_the_initial_bias_of_staying(generator):
     plain, remembering = (
         NFSM(8, (4, 1, 3), remember=value, generator=torch.Generator().manual_seed(1)) for value in (0.0, 2.5)
@@ -424,18 +404,6 @@ def test_a_broken_folder_is_refused(name, content, sentence, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(BrokenFile, match=sentence):
         NFSM.from_pretrained(tmp_path)
-
-
-def test_a_folder_that_names_no_dictionary_has_none(tmp_path, generator):
-    layer = NFSM(64, dictionary=None)
-    layer.save_pretrained(tmp_path)
-    settings = json.loads((tmp_path / "config.json").read_text())
-    del settings["dictionary"]
-    (tmp_path / "config.json").write_text(json.dumps(settings))
-    again = NFSM.from_pretrained(tmp_path)
-    assert again.config == layer.config
-    x = torch.randn(2, 9, 64, generator=generator)
-    assert torch.equal(again(x)[0], layer(x)[0])
 
 
 def test_a_folder_that_is_not_there(tmp_path):

@@ -280,12 +280,13 @@ def story_learning_table(rows: Sequence[Row]) -> Table:
 
 
 def text_table(rows: Sequence[Row]) -> Table:
-    """Text by cell: right answers, or nats above the entropy, on short and on long texts; means over seeds."""
+    """Text by cell and budget: right answers, or nats above the entropy, on short and long texts; means over seeds."""
     lengths = ("64", "16384")
     lines = []
     for language in dict.fromkeys(row["language"] for row in rows):
-        for cell in dict.fromkeys(row["cell"] for row in rows):
-            mine = [row for row in rows if (row["language"], row["cell"]) == (language, cell)]
+        for budget, cell in dict.fromkeys((row["budget_seconds"], row["cell"]) for row in rows):
+            key = (language, budget, cell)
+            mine = [row for row in rows if (row["language"], row["budget_seconds"], row["cell"]) == key]
             if not mine:
                 continue
             known = mine[0]["64"]["entropy"] is not None
@@ -295,9 +296,9 @@ def text_table(rows: Sequence[Row]) -> Table:
             ]
             steps = sorted(row["steps"] for row in mine)
             lines.append(
-                (language, cell, "nats above entropy" if known else "answers right",
+                (language, cell, f"{budget:g}", "nats above entropy" if known else "answers right",
                  *(f"{sum(measure) / len(measure):.3f}" for measure in measures), str(len(mine)),
                  f"{steps[len(steps) // 2]:,}")
             )  # fmt: skip
-    header = ("text", "cell", "measure", "64", "16,384", "seeds", "steps")
+    header = ("text", "cell", "CPU seconds", "measure", "64", "16,384", "seeds", "steps")
     return Table(title="Next-token prediction at equal CPU time", header=header, rows=lines)

@@ -74,13 +74,15 @@ def test_stories_tell_what_was_certified_learned_or_neither() -> None:
 def test_text_is_measured_by_answers_or_by_nats_above_the_entropy() -> None:
     def row(language: str, seed: int, answers: float, nats: float, entropy: float | None) -> dict[str, Any]:
         measured = {"answers": answers, "nats": nats, "entropy": entropy}
-        return {"language": language, "cell": "gru", "seed": seed, "steps": 100 * seed, "64": measured,
-                "16384": {**measured, "answers": answers / 2}}  # fmt: skip
+        return {"language": language, "cell": "gru", "budget_seconds": 30.0, "seed": seed, "steps": 100 * seed,
+                "64": measured, "16384": {**measured, "answers": answers / 2}}  # fmt: skip
 
     rows = [row("swaps", 1, 0.6, 1.5, None), row("swaps", 2, 0.8, 1.5, None), row("automaton", 1, 0.0, 1.75, 1.5)]
-    assert text_table(rows).rows == [
-        ("swaps", "gru", "answers right", "0.700", "0.350", "2", "200"),
-        ("automaton", "gru", "nats above entropy", "0.250", "0.250", "1", "100"),
+    longer = {**row("swaps", 1, 0.9, 1.5, None), "budget_seconds": 60.0}
+    assert text_table([*rows, longer]).rows == [
+        ("swaps", "gru", "30", "answers right", "0.700", "0.350", "2", "200"),
+        ("swaps", "gru", "60", "answers right", "0.900", "0.450", "1", "100"),
+        ("automaton", "gru", "30", "nats above entropy", "0.250", "0.250", "1", "100"),
     ]
 
 

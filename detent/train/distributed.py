@@ -28,7 +28,7 @@ from detent.errors import BackendUnavailable, InvalidConfig
 if TYPE_CHECKING:
     from detent.tasks import Task
     from detent.train.config import TrainConfig
-    from detent.train.gradient import WidePhase
+    from detent.train.wide import WidePhase
 
 STOP, ATTEMPT, STEP = range(3)
 """What rank 0 asks of the others: to end, to build the model of an attempt, to compute gradients of a step."""

@@ -28,10 +28,10 @@ from detent.nn import Backbone
 from detent.tasks import OutputTask, Task
 from detent.train.build import build_model
 from detent.train.config import WIDE, GradientConfig
-from detent.train.gradient import label_logits, prepare
 from detent.train.optimizer import AdamW
 from detent.train.recipes import configure
 from detent.train.trainer import one_thread
+from detent.train.wide import label_logits, prepare
 
 MAX_LENGTH = 64
 """Symbols of a trace that are trained on."""

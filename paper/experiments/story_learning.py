@@ -27,7 +27,7 @@ from detent.records import Row
 from detent.tasks import Task
 from detent.tasks import task as get_task
 from detent.tasks.shuffled_objects import SENTENCE
-from detent.train.gradient import margin_shortfall
+from detent.train.margins import margin_shortfall
 from detent.train.verify import extract_and_certify, make_certificate
 
 WIDTH, HEADS, BATCH, LR, CHECK_EVERY = 64, (12,) * 16, 64, 3e-3, 50

@@ -19,9 +19,10 @@ from detent.errors import BackendUnavailable, InvalidConfig
 from detent.tasks import task as get_task
 from detent.train import distributed
 from detent.train.distributed import Group, backward, serve
-from detent.train.gradient import WidePhase, wide_phase
+from detent.train.gradient import wide_phase
 from detent.train.phases import labels_of, tokens_of
 from detent.train.recipes import configure
+from detent.train.wide import WidePhase
 from tests.ops.ranks import run_ranks
 
 ROOT = Path(__file__).parents[2]

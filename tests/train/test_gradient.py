@@ -21,23 +21,22 @@ from detent.tasks import task as get_task
 from detent.train import fit, induce, train
 from detent.train.build import build_model
 from detent.train.config import PROBED_REACHING, GradientConfig, TrainConfig, wide_heads
-from detent.train.gradient import (
+from detent.train.gradient import repair
+from detent.train.margins import margin_shortfall, widen_margins
+from detent.train.recipes import configure
+from detent.train.run import Run, load_run
+from detent.train.trainer import Trainer
+from detent.train.verify import extract_and_certify
+from detent.train.wide import (
     REPLAYED,
     Probes,
     WidePhase,
     accuracy,
     block_of,
     label_logits,
-    margin_shortfall,
     prepare,
-    repair,
     shortest_wrong_word,
-    widen_margins,
 )
-from detent.train.recipes import configure
-from detent.train.run import Run, load_run
-from detent.train.trainer import Trainer
-from detent.train.verify import extract_and_certify
 from tests.learning.machines import handshake
 
 pytestmark = pytest.mark.usefixtures("one_thread")

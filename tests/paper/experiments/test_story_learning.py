@@ -10,7 +10,7 @@ from detent import NFSM
 from detent.errors import InvalidConfig
 from detent.nn import Backbone
 from detent.tasks import task as get_task
-from detent.train.gradient import margin_shortfall
+from detent.train.margins import margin_shortfall
 from paper.experiments import story_learning as module
 from paper.experiments.story_learning import MARGIN, Stories, certified, fit, widen_margins, widest
 

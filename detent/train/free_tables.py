@@ -29,8 +29,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from detent._types import Ints
-from detent.automata import Mealy, Moore, minimize
+from detent.automata import Mealy, Moore, Semiautomaton, minimize
+from detent.automata.minimize import equal_rows, reachable, refine
 from detent.certify import counterexamples
 from detent.nn import NFSM
 from detent.nn.losses import class_weights
@@ -38,6 +38,7 @@ from detent.nn.soft import soft_states
 from detent.ops.interface import resolve
 from detent.records import Row
 from detent.tasks import Task
+from detent.tasks.access_words import access_words
 from detent.train.config import FreeTablesConfig
 from detent.train.optimizer import Adam
 from detent.train.phases import Phase, labels_of, tokens_of, with_replay
@@ -140,7 +141,7 @@ class FreeTables(nn.Module):
         No word reaches them, or another index, their twin, gives the same labels after all words.
         """
         tables, best = self.logits.detach().argmax(2).numpy(), self.readout.detach().argmax(2).numpy()
-        reached, blocks = access_words(tables), equal_indices(tables, best)
+        reached, blocks = set(reachable(tables, 0).tolist()), refine(tables, equal_rows(best.T))
         order = self.use.argsort().tolist()
         kept = {int(blocks[0]): 0}
         for index in reversed(order):
@@ -336,34 +337,9 @@ class FreeTablesPhase(Phase):
 
 def transition_words(symbols: Sequence[str], tables: Tensor) -> list[list[str]]:
     """For every index that these tables (V d) reach from index 0, and every symbol: a shortest word to it, and it."""
-    words = access_words(tables.numpy()).values()
+    machine = Semiautomaton(symbols=tuple(symbols), tables=tables.numpy())
+    words = access_words(machine, 0).values()
     return [[*(symbols[a] for a in word), symbol] for word in words for symbol in symbols]
-
-
-def access_words(tables: Ints) -> dict[int, list[int]]:
-    """For every index that these tables (V d) reach from index 0: a shortest word to it."""
-    rows, queue = tables.T.tolist(), [0]
-    words: dict[int, list[int]] = {0: []}
-    for index in queue:
-        for symbol, after in enumerate(rows[index]):
-            if after not in words:
-                words[after] = [*words[index], symbol]
-                queue.append(after)
-    return words
-
-
-def equal_indices(tables: Ints, best: Ints) -> Ints:
-    """d: the number of a block for every index; indices of a block give the same labels after all words.
-
-    From tables V d and labels, 1 d or V d.
-    """
-    blocks = np.unique(best.T, axis=0, return_inverse=True)[1].reshape(-1)
-    while True:
-        finer = np.concatenate([blocks[:, None], blocks[tables].T], 1)
-        after = np.unique(finer, axis=0, return_inverse=True)[1].reshape(-1)
-        if after.max() == blocks.max():
-            return blocks
-        blocks = after
 
 
 @torch.no_grad()

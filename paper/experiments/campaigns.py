@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from detent.automata import Moore, minimize, tomita
-from detent.errors import BudgetExceeded, NotLearned
+from detent.errors import BudgetExceeded, NotLearned, unknown
 from detent.evaluate.sweep_run import sweep_run
 from detent.learning import infer_machine
 from detent.records import Row
@@ -42,6 +42,10 @@ MORE_HEADS: list[tuple[str, Heads]] = [
     ("Z2", (2, 2, 2)), ("S3", (3, 3, 3, 2, 2)), ("S4", (24, 24, 24)), ("DFF5", (3, 3, 3)), ("FF", (3, 3, 3)),
 ]  # fmt: skip
 """More heads than a task needs."""
+
+
+HEAD_KINDS = ("paper", "wide", "all")
+"""Which runs of `paper_full` there are: with the paper's heads, with wide ones, or both."""
 
 
 def certificate_path(options: Options, task: str, seed: int) -> Path | None:
@@ -176,6 +180,8 @@ def paper_full_jobs(options: Options) -> Iterator[Job]:
     """
     until = int(options.settings["until"]) or None
     seconds = 60 * float(options.settings["minutes"]) if until is None else None
+    if options.settings["heads"] not in HEAD_KINDS:
+        raise unknown("kind of heads", str(options.settings["heads"]), HEAD_KINDS)
     for seed in options.seeds:
         for name in options.tasks:
             for kind, heads in (("paper", dict(PAPER_HEADS)[name]), ("wide", wide_heads(len(get_task(name).labels)))):
@@ -211,6 +217,9 @@ def supervision_jobs(options: Options) -> Iterator[Job]:
 
 
 def text_jobs(options: Options) -> Iterator[Job]:
+    for cell in options.cells:
+        if cell not in text.CELLS:
+            raise unknown("cell", cell, text.CELLS)
     seconds = float(options.settings["seconds"])
     for seed in options.seeds:
         for language in options.tasks:

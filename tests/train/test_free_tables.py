@@ -22,7 +22,6 @@ from detent.train.free_tables import (
     ENDS,
     FreeTables,
     FreeTablesPhase,
-    equal_indices,
     set_tables,
     transition_words,
 )
@@ -141,14 +140,6 @@ def test_spare_indices_are_those_that_no_word_reaches_and_twins() -> None:
     with torch.no_grad():  # one label differs: no twin
         tables.readout[2, 3] = torch.tensor([9.0, 0.0])
     assert tables.spare_indices() == ([], {})
-
-
-def test_equal_indices_are_told_apart_by_longer_words_too() -> None:
-    tables, best = np.array([[1, 2, 3, 3, 5, 3]]), np.array([[0, 0, 0, 1, 0, 0]])
-    blocks = equal_indices(tables, best)
-    assert blocks[4] == blocks[1]  # both reach the output 1 after three symbols
-    assert blocks[5] == blocks[2]
-    assert len({int(block) for block in blocks}) == 4
 
 
 def test_unfold_gives_the_end_of_a_wrong_word_a_copy_that_forgets_the_wrong_label() -> None:

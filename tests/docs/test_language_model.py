@@ -31,8 +31,10 @@ def lines(text: str) -> set[str]:
 
 
 def drawn(picture: bytes) -> bytes:
-    """A picture without the version of the program that wrote it."""
-    return re.sub(rb"<metadata>.*?</metadata>", b"", picture, flags=re.DOTALL)
+    """A picture without the version of the program that wrote it, and without the names of its clipping paths, which
+    hash the last bits of their corners: another processor may round these otherwise."""
+    bare = re.sub(rb"<metadata>.*?</metadata>", b"", picture, flags=re.DOTALL)
+    return re.sub(rb'(#|id=")p[0-9a-f]{10}\b', rb"\1clip", bare)
 
 
 def test_the_picture_is_the_smallest_machine_of_the_language() -> None:

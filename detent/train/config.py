@@ -134,6 +134,8 @@ FINETUNE = EndToEndConfig(
 """Without noise: sampled tables would undo rare transitions."""
 
 
+CASCADE_STEPS = 2_100
+"""The most steps of a cascade: 600 of the first layer, 1,500 of the second; see cascade.py."""
 PROBED = 16
 """Labels up to which a head holds all of them ..."""
 PROBED_REACHING = 64
@@ -377,7 +379,7 @@ class TrainConfig:
         """The most steps of every phase, by its name."""
         return {
             "wide": self.gradient.steps, "pretrain": self.pretrain.steps, "end_to_end": self.end_to_end.steps,
-            "finetune": self.finetune.steps,
+            "finetune": self.finetune.steps, "cascade": CASCADE_STEPS,
             **({} if self.free_tables is None else {"free_tables": self.free_tables.steps}),
         }  # fmt: skip
 
@@ -393,8 +395,7 @@ class TrainConfig:
     def adapt_to_task(self, task: Task) -> TrainConfig:
         """The configuration that a task with layers of its own needs: the paper's long stories, registers as states.
 
-        Since the registers of the task are given as supervision, such a run is recorded as `distill` unless it is
-        trained by the paper's recipe.
+        `induce` is given the registers of the task as supervision, so that such a run is recorded as `distill`.
         """
         if task.layers is None or self.cell != "nfsm":
             return self
@@ -406,7 +407,7 @@ class TrainConfig:
         end_to_end = self.end_to_end
         if end_to_end == EndToEndConfig():
             end_to_end = replace(end_to_end, batch=64, length=256)
-        recipe = "distill" if self.recipe in ("gradient", "induce") else self.recipe
+        recipe = "distill" if self.recipe == "induce" else self.recipe
         return replace(self, recipe=recipe, end_to_end=end_to_end)
 
     def compressed(self) -> TrainConfig:

@@ -130,10 +130,9 @@ def serve(group: Group, config: TrainConfig, task: Task) -> None:
     from detent.train.gradient import wide_phase
     from detent.train.trainer import one_thread
 
-    if config.cell != "nfsm" or config.recipe != "gradient":
-        raise InvalidConfig(
-            f"torchrun trains the recipe gradient of the NFSM; {config.cell} by {config.recipe} takes one process."
-        )
+    if config.cell != "nfsm" or config.recipe != "gradient" or task.layers is not None:
+        what = "a task of two layers" if task.layers is not None else f"{config.cell} by {config.recipe}"
+        raise InvalidConfig(f"torchrun trains the recipe gradient of the NFSM; {what} takes one process.")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     phase: WidePhase | None = None

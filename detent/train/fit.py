@@ -47,7 +47,7 @@ def fit(config: TrainConfig, task: Task, trainer: Trainer) -> Run:
             result = None
             if config.cell == "nfsm" and not trainer.paused:
                 result = extract_and_certify(model, task)
-                if config.recipe == "gradient" and not result[1]:
+                if config.recipe == "gradient" and task.layers is None and not result[1]:
                     with one_thread(), torch.random.fork_rng(devices=[]):
                         torch.manual_seed(attempt.seed)  # the same whether or not the run was resumed before
                         model = repair(attempt, task, model, trainer)
@@ -68,7 +68,7 @@ def fit(config: TrainConfig, task: Task, trainer: Trainer) -> Run:
         seconds=checkpointer.seconds, history=trainer.history, finished=not trainer.paused,
         resumed_at=checkpointer.resumed_at, last_state=trainer.last_state, result=result,
     )  # fmt: skip
-    if run.certified and config.recipe == "gradient" and config.gradient.compress:
+    if run.certified and config.recipe == "gradient" and task.layers is None and config.gradient.compress:
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(attempt.seed)
             run.compressed = compress(attempt, task, run.extracted, trainer)

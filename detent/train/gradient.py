@@ -40,6 +40,7 @@ from detent.records import Row
 from detent.tasks import Task
 from detent.tasks.access_words import AccessWords
 from detent.train.build import build_model
+from detent.train.cascade import train_cascade
 from detent.train.config import LARGEST_FREE, GradientConfig, TrainConfig
 from detent.train.distributed import begin_attempt
 from detent.train.free_tables import FreeTablesPhase, set_tables, transition_words
@@ -75,7 +76,12 @@ LONG = 8
 
 
 def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
-    """Train wide, prune, widen margins; train the wide network further where the pruned one errs on long words."""
+    """Train wide, prune, widen margins; train the wide network further where the pruned one errs on long words.
+
+    A task of two layers is learned as a cascade of free tables (`cascade.py`).
+    """
+    if task.layers is not None:
+        return train_cascade(config, task, trainer)
     attempt = trainer.checkpointer.attempt
     model, phase = wide_phase(config, task, attempt)
     settings, free = phase.settings, free_tables_phase(config, task, attempt)

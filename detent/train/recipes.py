@@ -42,7 +42,12 @@ class Recipe:
 
 
 def gradient(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
-    """End to end by gradient from words and labels, with many heads; then prune them, certify, and compress."""
+    """End to end by gradient from words and labels, with many heads; then prune them, certify, and compress.
+
+    A task of two layers is learned as a cascade of free tables.
+    """
+    if task.layers is not None:
+        return TrainConfig(task=name, cell=cell, recipe="gradient", seed=seed, restarts=2)
     config = TrainConfig(task=name, cell=cell, recipe="gradient", seed=seed, width=64, dropout=0.0, restarts=2)
     if isinstance(task.sampler, AccessWords):
         return replace(config, restarts=4, free_tables=FreeTablesConfig())
@@ -126,9 +131,11 @@ def names_for(cell: str) -> tuple[str, ...]:
     return tuple(recipe.name for recipe in RECIPES.values() if cell in recipe.cells)
 
 
-def default_recipe(cell: str) -> str:
-    """The recipe of a cell when none is named."""
-    return "gradient" if cell == "nfsm" else "cpu"
+def default_recipe(cell: str, task: Task) -> str:
+    """The recipe of a cell when none is named; a task with registers is given them, which teaches text in any order."""
+    if cell != "nfsm":
+        return "cpu"
+    return "gradient" if task.layers is None else "distill"
 
 
 def default_supervision(task: Task, cell: str, recipe: str) -> str:
@@ -145,15 +152,15 @@ def configure(
 
     - `name`: the task's name, or the path of a machine file.
     - `task`: the task itself, where its name is not enough to find it.
-    - `recipe`: one of RECIPES; `default_recipe(cell)` when not given.
+    - `recipe`: one of RECIPES; `default_recipe` when not given.
     - `settings`: fields of `TrainConfig`, such as `heads` or `width`; `supervise=None` is `default_supervision`.
     """
     if cell not in CELLS:
         raise unknown("cell", cell, CELLS)
-    recipe = default_recipe(cell) if recipe is None else recipe
-    if recipe not in names_for(cell):
+    if recipe is not None and recipe not in names_for(cell):
         raise unknown("recipe", recipe, names_for(cell))
     task = task or get_task(name)
+    recipe = default_recipe(cell, task) if recipe is None else recipe
     config = RECIPES[recipe].make(name, task, cell, seed)
     if settings.get("supervise", "") is None:
         settings["supervise"] = default_supervision(task, cell, recipe)

@@ -244,10 +244,12 @@ class Run:
 
 
 def tables_method(history: Sequence[Row]) -> str:
-    """How a `gradient` run learned its tables, at the last attempt: free tables, label embeddings or a wide layer."""
+    """How a `gradient` run learned its tables, at the last attempt: a cascade, free tables, label embeddings or a wide
+    layer."""
     last = max((row.get("attempt", 0) for row in history), default=0)
     phases = {row.get("phase") for row in history if row.get("attempt", 0) == last}
-    return "free tables" if "free_tables" in phases else "label embeddings" if "embed" in phases else "wide layer"
+    methods = {"cascade": "cascade", "free_tables": "free tables", "embed": "label embeddings"}
+    return next((method for phase, method in methods.items() if phase in phases), "wide layer")
 
 
 def load_run(folder: str | os.PathLike[str], *, extract: bool = True) -> Run:

@@ -172,12 +172,15 @@ DEPENDENCY_BATCHES = 8
 """Batches of stories in which the dependencies of registers are counted."""
 
 
-def train_stack(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
-    """Assign registers to layers, pretrain on what stories show of them, fine-tune."""
+def train_stack(config: TrainConfig, task: Task, trainer: Trainer, *, free_order: bool = True) -> Backbone:
+    """Assign registers to layers, pretrain on what stories show of them, fine-tune.
+
+    With `free_order` also on what the rules of the registers say about sentences in any order.
+    """
     words, weights = np.random.default_rng(config.seed), torch.Generator().manual_seed(config.seed)
     stories = sample_stories(task, words)
     layout = assign_registers(task, list(islice(stories, DEPENDENCY_BATCHES)))
-    targets = collect_targets(stories, layout, _free_texts(task, words))
+    targets = collect_targets(stories, layout, _free_texts(task, words) if free_order else None)
     model = build_model(config, task, heads=layout.heads, initial_states=layout.starts, generator=weights)
     pretrainer = StackPretrainer(model, layout, targets, config.pretrain, weights)
     trainer.run_phase(StackPretrainPhase(pretrainer, words))

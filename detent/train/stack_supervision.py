@@ -146,7 +146,7 @@ def assign_registers(task: Task, seen: Sequence[Batch]) -> RegisterLayout:
     queries = _queries(seen, task.machine.n_symbols)
     if queries.any():
         below.append(("query", 0))
-    contents = (below, [("now", k) for k in upper])
+    contents = (below, [("now", k) for k in upper or lower])  # a second layer with nothing of its own repeats the first
     layers = tuple(_distribute(kinds, len(sizes), task) for kinds, sizes in zip(contents, task.layers, strict=True))
     rules = tuple(
         transition_rule(
@@ -248,12 +248,13 @@ class StackTargets:
 
 def sample_stories(task: Task, generator: np.random.Generator, *, batch: int = 256) -> Iterator[Batch]:
     """Endless batches of short stories, each batch of one length."""
-    lengths = [length for length in range(2, MAX_STORY + 1) if _has_stories(task, length)]
+    lengths = [length for length in range(2, MAX_STORY + 1) if has_words(task, length)]
     while True:
         yield task.sample(batch, int(generator.choice(lengths)), generator)
 
 
-def _has_stories(task: Task, length: int) -> bool:
+def has_words(task: Task, length: int) -> bool:
+    """Whether the task has words of this length."""
     try:
         task.sampler.check_length(length)
     except InvalidConfig:

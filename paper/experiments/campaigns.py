@@ -228,12 +228,20 @@ def text_jobs(options: Options) -> Iterator[Job]:
 
 
 def story_learning_jobs(options: Options) -> Iterator[Job]:
-    """States and answers first, then answers alone."""
-    seconds = float(options.settings["seconds"])
+    """In the form `cascade` from states; in the form `wide` from states and answers first, then from answers alone."""
+    form, seconds = options.settings["form"], float(options.settings["seconds"])
+    if form not in story_learning.FORMS:
+        raise unknown("form", str(form), story_learning.FORMS)
+    if form == "cascade":
+        for name in options.tasks:
+            for seed in options.seeds:
+                key: Row = {"task": name, "form": form, "seed": seed}
+                yield Job(key, partial(story_learning.cascade_row, name, seed))
+        return
     for kind in story_learning.SUPERVISION:
         for name in options.tasks:
             for seed in options.seeds:
-                key: Row = {"task": name, "supervision": kind, "seed": seed, "budget_seconds": seconds}
+                key = {"task": name, "supervision": kind, "seed": seed, "budget_seconds": seconds}
                 yield Job(key, partial(story_learning.story_learning_row, name, kind, seed, seconds))
 
 
@@ -466,8 +474,8 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
     ),
     Campaign(
         name="story_learning", file="story_learning.jsonl", jobs=story_learning_jobs, tasks=("TSO3", "TSO4", "TSO5"),
-        seeds=(42, 43, 44), settings={"seconds": 300.0},
-        summary="Learn Tracking Shuffled Objects by gradient in two wide layers, prune and certify.",
+        seeds=(42, 43, 44), settings={"form": "cascade", "seconds": 300.0},
+        summary="Learn Tracking Shuffled Objects by gradient, as a cascade or in two wide layers, and certify it.",
     ),
     Campaign(
         name="free_stories", file="tso.jsonl", jobs=free_story_jobs, tasks=("TSO3",), seeds=(42,),

@@ -1,10 +1,15 @@
-"""Tracking Shuffled Objects by gradient: two wide layers, stories, no registers given.
+"""Tracking Shuffled Objects by gradient: two layers, stories, no registers given.
 
     B  stories     L  tokens     n  states
 
-The labels are the machine's state at every token and the answer at the end, or the answer alone. Stories begin with
-no swap and gain a sentence whenever most labels of a batch are right. The network is pruned, extracted along the
-grammar of stories and certified.
+The labels are the machine's state at every token and the answer at the end, or the answer alone. Two forms:
+
+- `cascade`: the recipe `gradient`. Heads of two layers are learned one by one as free tables
+  (`detent/train/cascade.py`), and the machine that they are is distilled into a network.
+- `wide`: two wide layers are trained end to end. Stories begin with no swap and gain a sentence whenever most labels
+  of a batch are right. The network is pruned.
+
+Either network is extracted along the grammar of stories and certified.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from detent import NFSM
-from detent.errors import BudgetExceeded, InvalidConfig
+from detent.errors import BudgetExceeded, InvalidConfig, NotLearned
 from detent.extract import Budget
 from detent.nn import Backbone
 from detent.nn.losses import record_calls
@@ -27,6 +32,7 @@ from detent.records import Row
 from detent.tasks import Task
 from detent.tasks import task as get_task
 from detent.tasks.shuffled_objects import SENTENCE
+from detent.train import configure, train
 from detent.train.margins import margin_shortfall
 from detent.train.verify import extract_and_certify, make_certificate
 
@@ -40,6 +46,9 @@ MARGIN, MARGIN_STEPS, MARGIN_PARTS, MARGIN_LR, MARGIN_STORIES = 1.0, 40, 10, 3e-
 ROUNDS, ROUND_SECONDS = 3, 12.0
 """Attempts at a certificate, and the CPU seconds of training between two."""
 SUPERVISION = ("states", "answers")
+FORMS = ("cascade", "wide")
+BUDGET = Budget(configurations=100_000, seconds=120.0)
+"""Of an extraction."""
 
 
 class Stories:
@@ -211,7 +220,7 @@ def certified(model: Backbone, task: Task, stories: Stories) -> Row:
                 fit(model, stories, seconds=ROUND_SECONDS / SWAPS, lr=LR / 10, sentences=sentences)
         tried = widest(model, stories)
         try:
-            extracted, verdict = extract_and_certify(tried, task, Budget(configurations=100_000, seconds=120.0))
+            extracted, verdict = extract_and_certify(tried, task, BUDGET.restarted())
         except BudgetExceeded as error:
             return {"verdict": str(error), "rounds": attempt + 1}
         if verdict:
@@ -223,4 +232,27 @@ def certified(model: Backbone, task: Task, stories: Stories) -> Row:
         "label_margin": round(float(extracted.label_margins.min()), 4),
         "proved": [] if certificate is None else list(certificate.proved),
         "certificate": None if certificate is None else certificate.sha256,
+    }  # fmt: skip
+
+
+def cascade_row(name: str, seed: int) -> Row:
+    """Learn a task of stories by the recipe `gradient`, as a cascade; its row."""
+    started = time.process_time()
+    key: Row = {"task": name, "supervision": "states", "form": "cascade", "recipe": "gradient", "seed": seed}
+    try:
+        run = train(configure(name, recipe="gradient", seed=seed))
+    except NotLearned as error:
+        spent = round(time.process_time() - started, 1)
+        return {**key, "learned": False, "certified": False, "verdict": str(error), "cpu_seconds": spent}
+    certificate = run.certificate() if run.certified else None
+    return {
+        **key, "states": run.task.machine.n_states, "learned": True, "steps": run.steps, "restarts": run.restarts,
+        "cascade_steps": max(row["step"] for row in run.history if row["phase"] == "cascade"),
+        "heads": [list(layer) for layer in run.extracted.heads], "certified": run.certified,
+        "verdict": run.verdict.explain(), "reached": len(run.extracted.reached),
+        "column_margin": round(float(run.extracted.weakest.margin), 4),
+        "label_margin": round(float(run.extracted.label_margins.min()), 4),
+        "proved": [] if certificate is None else list(certificate.proved),
+        "certificate": None if certificate is None else certificate.sha256, "threads": torch.get_num_threads(),
+        "cpu_seconds": round(time.process_time() - started, 1),
     }  # fmt: skip

@@ -25,8 +25,8 @@ def test_every_recipe_is_described_and_returns_a_config_of_its_name() -> None:
 
 def test_every_cell_has_a_default_recipe() -> None:
     for cell in CELLS:
-        assert default_recipe(cell) in names_for(cell)
-        assert configure("S3", cell=cell).recipe == default_recipe(cell)
+        assert default_recipe(cell, task("S3")) in names_for(cell)
+        assert configure("S3", cell=cell).recipe == default_recipe(cell, task("S3"))
 
 
 def test_configure_paper_has_the_numbers_of_the_paper() -> None:

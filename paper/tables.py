@@ -297,8 +297,8 @@ def text_table(rows: Sequence[Row]) -> Table:
             steps = sorted(row["steps"] for row in mine)
             lines.append(
                 (language, cell, f"{budget:g}", "nats above entropy" if known else "answers right",
-                 *(f"{sum(measure) / len(measure):.3f}" for measure in measures), str(len(mine)),
-                 f"{steps[len(steps) // 2]:,}")
+                 *(f"{sum(measure) / len(measure):.3f}" for measure in measures),
+                 str(len({row["seed"] for row in mine})), f"{steps[len(steps) // 2]:,}")
             )  # fmt: skip
     header = ("text", "cell", "CPU seconds", "measure", "64", "16,384", "seeds", "steps")
     return Table(title="Next-token prediction at equal CPU time", header=header, rows=lines)

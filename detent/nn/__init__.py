@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from detent.nn.renewal import renew as renew
     from detent.nn.rnn import GRU as GRU
     from detent.nn.rnn import LSTM as LSTM
+    from detent.nn.soft import register_values as register_values
     from detent.nn.soft import soft_states as soft_states
     from detent.nn.soft import soften as soften
 

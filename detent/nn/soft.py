@@ -99,6 +99,32 @@ def _compiled(x: Tensor, weight: Tensor, bias: Tensor, row_index: Tensor | None,
     return indexed
 
 
+def register_values(sources: Tensor, row_index: Tensor, values: Tensor, backend: str = "reference") -> Tensor:
+    """B L r d c: what every register holds after every step, when registers copy one another.
+
+    A head has d registers, which begin with the rows of `values` (r d c). In a step with row n, register j of a head
+    takes the mean of its registers, weighted by sources[n, head, j] (R r d d, n = row_index[b, t]). With one-hot rows a
+    step is a table, as in the NFSM, that says where index j comes from and not where it goes: registers exchange and
+    copy what they hold, and the composed table tells all of it.
+    """
+    (R, r, d, _), (B, L), c = sources.shape, row_index.shape, values.shape[-1]
+    row_index = check_index(row_index, R)
+    if backend != "cpu" or is_traced():
+        held, parts = values.expand(B, r, d, c), []
+        for t in range(L):
+            held = sources[row_index[:, t]] @ held
+            parts.append(held)
+        return torch.stack(parts, 1) if parts else values.new_empty(B, 0, r, d, c)
+    # A component of the values is a sequence of its own. Its first step takes index 0 to that component of the values.
+    first = nn.functional.pad(values.permute(2, 0, 1).unsqueeze(2), (0, 0, 0, d - 1))
+    moves = torch.cat([sources.transpose(2, 3).flatten(1), first.flatten(1)])
+    begin = (R + torch.arange(c)).expand(B, c)[:, :, None]
+    index = torch.cat([begin, row_index[:, None].expand(B, c, L)], 2).flatten(0, 1)
+    start = torch.zeros(B * c, r, dtype=torch.int64)
+    states = _CompiledIndexedRun.apply(moves, index, SoftSteps((d,) * r, (B * c, L + 1), start, start[0], None, None))
+    return states.view(B, c, L + 1, r, d)[:, :, 1:].permute(0, 2, 3, 4, 1)
+
+
 class _CompiledRun(torch.autograd.Function):
     """Logits (B L) E -> the distributions after every step, B L S."""
 

@@ -9,7 +9,8 @@ and seed are trained by turns in one process, so that all have the same load bes
 states, whose temperature falls, and trains the last part of the time with the exact ones it is evaluated with.
 
 The recurrent layer reads a convolution of the last four tokens, a map of the last two, or the token alone. The last two
-have few distinct inputs, and the NFSM computes its tables and gates once for each of them.
+have few distinct inputs, and the NFSM computes its tables and gates once for each of them. `nfsm_registers` has a free
+table for each pair of tokens, which says where an index comes from and not where it goes, so that values are exchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from torch.nn import functional as F
 
 from detent import NFSM, native
 from detent._types import Bools, Ints
-from detent.nn import GRU, LSTM, CausalConvolution, soften
+from detent.nn import GRU, LSTM, CausalConvolution, register_values, soften
+from detent.ops.interface import resolve
 from detent.ops.tables import entry_offsets
 from detent.records import Row, stamp
 
@@ -34,6 +36,7 @@ SET, GET, SWAP, FILL = range(4)
 FIRST_KEY, FIRST_VALUE, FIRST_FILLER = 3, 3 + KEYS, 3 + KEYS + VALUES
 STATES, LETTERS = 12, 8
 WIDTH, WINDOW, BATCH, LENGTH, LONG = 64, 4, 32, 64, 16_384
+VOCABULARY = FIRST_FILLER + FILLERS
 TEXTS = 20_000
 SLICE = 0.5
 """CPU seconds after which the next model has its turn."""
@@ -91,8 +94,8 @@ def automaton(batch: int, length: int, generator: np.random.Generator) -> Text:
 
 
 LANGUAGES: dict[str, tuple[int, Callable[[int, int, np.random.Generator], Text]]] = {
-    "key_value": (FIRST_FILLER + FILLERS, key_value),
-    "swaps": (FIRST_FILLER + FILLERS, lambda batch, length, generator: key_value(batch, length, generator, swaps=True)),
+    "key_value": (VOCABULARY, key_value),
+    "swaps": (VOCABULARY, lambda batch, length, generator: key_value(batch, length, generator, swaps=True)),
     "automaton": (LETTERS, automaton),
 }
 """For each language the size of its vocabulary and its sampler."""
@@ -132,19 +135,81 @@ class Convolved(nn.Module):
         return h + self.layer(self.conv(self.norm(h))[0])[0]
 
 
-class Paired(nn.Module):
-    """h + layer(SiLU(linear(last two tokens))); computed once for each pair of tokens that occurs in the batch."""
+class Pairs(nn.Module):
+    """SiLU(linear(last two tokens)), once for each pair of tokens that occurs in the batch."""
 
-    def __init__(self, layer: nn.Module, width: int = WIDTH) -> None:
+    def __init__(self, width: int = WIDTH) -> None:
         super().__init__()
-        self.norm, self.layer, self.pair_proj = nn.LayerNorm(width), layer, nn.Linear(2 * width, width)
+        self.norm, self.pair_proj = nn.LayerNorm(width), nn.Linear(2 * width, width)
 
-    def forward(self, h: Tensor, embedding: Tensor, tokens: Tensor) -> Tensor:
+    def read(self, embedding: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(the R pairs as numbers, their rows: R m, which of them stands where: B L)."""
         normed = F.pad(self.norm(embedding), (0, 0, 0, 1))  # the last row, zeros, stands before the text
         before = F.pad(tokens[:, :-1], (1, 0), value=len(embedding))
         pairs, index = torch.unique(before * len(embedding) + tokens, return_inverse=True)
         first, second = normed[pairs // len(embedding)], normed[pairs % len(embedding)]
-        return h + self.layer((F.silu(self.pair_proj(torch.cat([first, second], 1))), index))[0]
+        return pairs, F.silu(self.pair_proj(torch.cat([first, second], 1))), index
+
+
+class Paired(Pairs):
+    """h + layer(last two tokens)."""
+
+    def __init__(self, layer: nn.Module, width: int = WIDTH) -> None:
+        super().__init__(width)
+        self.layer = layer
+
+    def forward(self, h: Tensor, embedding: Tensor, tokens: Tensor) -> Tensor:
+        return h + self.layer(self.read(embedding, tokens)[1:])[0]
+
+
+class Registers(Pairs):
+    """h + what the last two tokens read from registers that copy one another.
+
+    Each of r heads has d registers and, for each pair of tokens, a table: logits of its own and common ones. The arg
+    max of row j is the register that j copies in this step. `set` copies a register that never changes, a swap
+    exchanges two. Registers begin with learned value vectors, so a state is an index of one of these for every
+    register, and exact. With soft states at temperature T a row is its softmax with probability T, else exact with the
+    gradient of the softmax.
+    """
+
+    def __init__(
+        self, heads: int = 4, registers: int = 12, value_width: int = 4, *, vocabulary: int = VOCABULARY,
+        width: int = WIDTH,
+    ) -> None:  # fmt: skip
+        super().__init__(width)
+        r, d = heads, registers
+        self.tables = nn.Parameter(0.7 * torch.randn((vocabulary + 1) * vocabulary, r, d, d))
+        self.common_tables = nn.Parameter(torch.linspace(5, 7, r)[:, None, None] * torch.eye(d))
+        self.values = nn.Parameter(torch.randn(r, d, value_width))
+        self.gate_proj, self.out_proj = nn.Linear(width, r * d), nn.Linear(r * value_width, width)
+        with torch.no_grad():
+            self.gate_proj.weight *= 3
+        self.soft_temperature: float | None = None
+
+    def forward(self, h: Tensor, embedding: Tensor, tokens: Tensor) -> Tensor:
+        pairs, rows, index = self.read(embedding, tokens)
+        logits = self.tables[pairs] + self.common_tables
+        sources = exact = F.one_hot(logits.argmax(-1), logits.shape[-1]).to(logits)
+        if self.training:
+            temperature = self.soft_temperature or 0.0
+            soft = (logits / (temperature or 1.0)).softmax(-1)
+            rounded = torch.rand(*logits.shape[:-1], 1) >= temperature
+            sources = soft + torch.where(rounded, exact - soft, 0.0).detach()
+        held = register_values(sources, index, self.values, resolve("auto"))
+        gate = self.gate_proj(rows).view(len(rows), *self.values.shape[:2])[index]
+        return h + self.out_proj((held * gate[..., None]).sum(-2).flatten(2))
+
+
+class PairTable(nn.Module):
+    """h + layer(a free row for each pair of tokens)."""
+
+    def __init__(self, layer: nn.Module, vocabulary: int = VOCABULARY, width: int = WIDTH) -> None:
+        super().__init__()
+        self.layer, self.tables = layer, nn.Parameter(torch.randn((vocabulary + 1) * vocabulary, width))
+
+    def forward(self, h: Tensor, embedding: Tensor, tokens: Tensor) -> Tensor:
+        before = F.pad(tokens[:, :-1], (1, 0), value=len(embedding))
+        return h + self.layer(self.tables[before * len(embedding) + tokens])[0]
 
 
 class Direct(nn.Module):
@@ -187,6 +252,9 @@ class Cell:
 
     recurrence: Callable[[], nn.Module | None]
     lr: float = 8e-3
+    tables: float = 1.0
+    """The learning rate of free tables is so many times the other one."""
+    batch: int = BATCH
     soft: tuple[float, float, float] | None = None
     """Soft states at temperature 1 until this share of the time, at falling ones down to the last one, exact from this
     share on: (until, last temperature, exact from)."""
@@ -194,14 +262,16 @@ class Cell:
 
 CELLS: dict[str, Cell] = {
     "nfsm": Cell(lambda: Paired(memory()), soft=(0.6, 0.3, 0.85)),
+    "nfsm_registers": Cell(Registers, tables=12.0, batch=16, soft=(0.5, 0.3, 0.8)),
     "gru": Cell(lambda: Convolved(remembering(GRU(WIDTH)))),
+    "gru_pairs": Cell(lambda: PairTable(remembering(GRU(WIDTH)))),
     "lstm": Cell(lambda: Convolved(remembering(LSTM(WIDTH)))),
     "none": Cell(lambda: None),
     "nfsm_direct": Cell(lambda: Direct(NFSM(WIDTH, (32,) * 4)), lr=6e-3, soft=(0.4, 0.3, 0.85)),
     "gru_direct": Cell(lambda: Direct(GRU(WIDTH))),
     "lstm_direct": Cell(lambda: Direct(LSTM(WIDTH))),
 }
-"""`_direct` reads the token alone."""
+"""`_direct` reads the token alone, `_pairs` and `_registers` a free row or table for each pair of tokens."""
 
 
 class TextModel(nn.Module):
@@ -250,15 +320,19 @@ class Fit:
         self, model: TextModel, cell: Cell, texts: Tensor, generator: np.random.Generator, seconds: float
     ) -> None:  # fmt: skip
         self.model, self.cell, self.texts, self.generator, self.seconds = model, cell, texts, generator, seconds
-        self.optimizer = torch.optim.AdamW(model.parameters(), cell.lr, weight_decay=0.0, fused=True)
+        rates: dict[float, list[nn.Parameter]] = {}
+        for name, parameter in model.named_parameters():
+            rates.setdefault(cell.tables if name.endswith("tables") else 1.0, []).append(parameter)
+        groups = [{"params": parameters, "rate": cell.lr * rate} for rate, parameters in rates.items()]
+        self.optimizer = torch.optim.AdamW(groups, cell.lr, weight_decay=0.0, fused=True)
         self.steps, self.used = 0, 0.0
 
     def step(self) -> None:
         started, progress = time.process_time(), self.used / self.seconds
         for group in self.optimizer.param_groups:
-            group["lr"] = self.cell.lr * min(1.0, 2.0 * (1.0 - progress) + 0.02)
+            group["lr"] = group["rate"] * min(1.0, 2.0 * (1.0 - progress) + 0.02)
         soften(self.model, None if self.cell.soft is None else soft_temperature(progress, *self.cell.soft))
-        batch = self.texts[torch.from_numpy(self.generator.integers(0, len(self.texts), BATCH))]
+        batch = self.texts[torch.from_numpy(self.generator.integers(0, len(self.texts), self.cell.batch))]
         logits = self.model.train()(batch)[:, :-1]
         loss = F.cross_entropy(logits.flatten(0, 1), batch[:, 1:].flatten())
         self.optimizer.zero_grad(set_to_none=True)
@@ -302,7 +376,7 @@ def _text_rows(language: str, cells: Sequence[str], seed: int, seconds: float) -
     for cell, fit in zip(cells, fits, strict=True):
         row: Row = {
             "language": language, "cell": cell, "seed": seed, "budget_seconds": seconds, "cells": list(cells),
-            "lr": fit.cell.lr, "steps": fit.steps,
+            "lr": fit.cell.lr, "batch": fit.cell.batch, "steps": fit.steps,
             "parameters": sum(one.numel() for one in fit.model.parameters()), "threads": torch.get_num_threads(),
         }  # fmt: skip
         for text in drawn:

@@ -78,6 +78,45 @@ def test_paired_reads_the_last_two_tokens_at_every_step() -> None:
     torch.testing.assert_close(block(h, embedding, tokens), h + block.layer(x)[0], rtol=0, atol=1e-5)
 
 
+def test_registers_can_hold_and_exchange_values() -> None:
+    """Four registers for the keys, four constants: written by hand, they know the value of every key in every text."""
+    block = text.Registers(1, text.KEYS + text.VALUES, 1).eval()
+    key, value = range(text.FIRST_KEY, text.FIRST_KEY + text.KEYS), range(text.FIRST_VALUE, text.FIRST_FILLER)
+    with torch.no_grad():
+        block.tables.zero_()
+        block.values[0, text.KEYS :, 0] = torch.arange(4.0)
+        for k in key:
+            for v in value:  # after `set` or `get`
+                block.tables[k * text.VOCABULARY + v, 0, k - text.FIRST_KEY, v - text.FIRST_VALUE + text.KEYS] = 99
+            for other in set(key) - {k}:
+                pair = block.tables[k * text.VOCABULARY + other, 0]
+                pair[k - text.FIRST_KEY, other - text.FIRST_KEY] = pair[other - text.FIRST_KEY, k - text.FIRST_KEY] = 99
+    drawn = text.LANGUAGES["swaps"][1](20, 66, np.random.default_rng(0))
+    tokens, seen = torch.from_numpy(drawn.tokens), []
+    block.out_proj = torch.nn.Linear(1, text.WIDTH, bias=False)
+    torch.nn.init.ones_(block.out_proj.weight)
+    torch.nn.init.zeros_(block.gate_proj.weight)
+    for register in range(text.KEYS):  # the gate opens one register
+        block.gate_proj.bias.data = torch.eye(text.KEYS + text.VALUES)[register]
+        seen.append(block(torch.zeros(20, 66, text.WIDTH), torch.randn(text.VOCABULARY, text.WIDTH), tokens)[..., 0])
+    for b, t in zip(*drawn.answers.nonzero(), strict=True):
+        asked = drawn.tokens[b, t - 1] - text.FIRST_KEY
+        assert seen[asked][b, t - 1] == drawn.tokens[b, t] - text.FIRST_VALUE
+
+
+def test_registers_are_exact_in_evaluation_and_at_temperature_none() -> None:
+    torch.manual_seed(0)
+    block, embedding = text.Registers(), torch.randn(text.VOCABULARY, text.WIDTH)
+    tokens = torch.randint(0, text.VOCABULARY, (2, 30))
+    torch.nn.init.normal_(block.tables, std=4)
+    h = embedding[tokens]
+    exact = block.eval()(h, embedding, tokens)
+    torch.testing.assert_close(block.train()(h, embedding, tokens), exact)
+    text.soften(block, 1.0)
+    assert (block(h, embedding, tokens) - exact).abs().max() > 1e-3
+    assert torch.equal(block.eval()(h, embedding, tokens), exact)
+
+
 @pytest.mark.parametrize("kind", [text.GRU, text.LSTM])
 def test_remembering_units_keep_their_state(kind: type[text.GRU | text.LSTM]) -> None:
     """Without input and with weights of zero, a unit keeps sigmoid(bias) of its state: more from unit to unit."""
@@ -116,6 +155,16 @@ def test_models_are_evaluated_with_exact_states(cell: str) -> None:
     assert seen[0] == 1.0
     assert seen[-1] is layer.soft_temperature is None
     assert sorted(filter(None, seen), reverse=True) == [one for one in seen if one is not None]
+
+
+def test_free_tables_have_a_rate_of_their_own() -> None:
+    fit = small_fit("nfsm_registers", 1.0)
+    fit.step()
+    tables = [fit.model.recurrence.tables, fit.model.recurrence.common_tables]
+    rates = {id(one): group["lr"] for group in fit.optimizer.param_groups for one in group["params"]}
+    for parameter in fit.model.parameters():
+        times = 12 if any(parameter is one for one in tables) else 1
+        assert rates[id(parameter)] == pytest.approx(fit.cell.lr * times)
 
 
 def test_models_train_by_turns_for_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ and seed are trained by turns in one process, so that all have the same load bes
 states, whose temperature falls, and trains the last part of the time with the exact ones it is evaluated with.
 
 The recurrent layer reads a convolution of the last four tokens, a map of the last two, or the token alone. The last two
-have few distinct inputs, and the NFSM computes its tables and gates once for each of them. `nfsm_registers` has a free
+have few distinct inputs, and the NFSM computes its tables and gates once for each of them. `registers` has a free
 table for each pair of tokens, which says where an index comes from and not where it goes, so that values are exchanged.
 """
 
@@ -262,7 +262,7 @@ class Cell:
 
 CELLS: dict[str, Cell] = {
     "nfsm": Cell(lambda: Paired(memory()), soft=(0.6, 0.3, 0.85)),
-    "nfsm_registers": Cell(Registers, tables=12.0, batch=16, soft=(0.5, 0.3, 0.8)),
+    "registers": Cell(Registers, tables=12.0, batch=16, soft=(0.5, 0.3, 0.8)),
     "gru": Cell(lambda: Convolved(remembering(GRU(WIDTH)))),
     "gru_pairs": Cell(lambda: PairTable(remembering(GRU(WIDTH)))),
     "lstm": Cell(lambda: Convolved(remembering(LSTM(WIDTH)))),

@@ -158,7 +158,7 @@ def test_models_are_evaluated_with_exact_states(cell: str) -> None:
 
 
 def test_free_tables_have_a_rate_of_their_own() -> None:
-    fit = small_fit("nfsm_registers", 1.0)
+    fit = small_fit("registers", 1.0)
     fit.step()
     tables = [fit.model.recurrence.tables, fit.model.recurrence.common_tables]
     rates = {id(one): group["lr"] for group in fit.optimizer.param_groups for one in group["params"]}

@@ -242,11 +242,12 @@ def protocols_table(rows: Sequence[Row]) -> Table:
 def paper_full_table(rows: Sequence[Row]) -> Table:
     """The paper's recipe without a limit of steps, run by run: certified at which step, or where it stands.
 
-    Of a run that was resumed, or started anew, the row with the most steps counts.
+    Of a run that was resumed, or started anew on such a processor, the row with the most steps counts. Another kind of
+    processor rounds otherwise, and its run of the same seed is another one.
     """
-    furthest: dict[tuple[str, int, int], Row] = {}
+    furthest: dict[tuple[str, int, int, str], Row] = {}
     for row in sorted(rows, key=lambda row: row["steps"]):
-        furthest[row["task"], row["seed"], -len(row["heads_given"])] = row
+        furthest[row["task"], row["seed"], -len(row["heads_given"]), _maker(row)] = row
     lines = []
     for _, row in sorted(furthest.items()):
         sizes = row["heads_given"]
@@ -254,26 +255,33 @@ def paper_full_table(rows: Sequence[Row]) -> Table:
         stands = "certified" if row["certified"] else "stopped" if row["finished"] else "paused"
         lines.append(
             (row["task"], str(row["seed"]), heads, stands, f"{row['steps']:,}", f"{100 * row['best_accuracy']:.0f}%",
-             f"{row['first_error']:.1f}")
+             f"{row['first_error']:.1f}", _maker(row))
         )  # fmt: skip
-    header = ("task", "seed", "heads", "run", "steps", "words right at best", "first error")
+    header = ("task", "seed", "heads", "run", "steps", "words right at best", "first error", "processor")
     return Table(title="The paper's recipe, as far as it got", header=header, rows=lines)
 
 
+def _maker(row: Row) -> str:
+    """Who made the processor of a row."""
+    return str(row["machine"]["cpu"]).replace("(R)", "").split()[0]
+
+
 def story_learning_table(rows: Sequence[Row]) -> Table:
-    """Tracking Shuffled Objects by gradient, run by run: what was learned, and what is left after pruning."""
+    """Tracking Shuffled Objects by gradient, run by run: what was learned, and the heads of the network; the form
+    `cascade` first."""
     lines = []
-    for row in rows:
-        heads = " + ".join(str(len(layer)) for layer in row["heads"]) if row["heads"] else "–"
-        before = "–" if row["first_error"] is None else f"{row['first_error']:,.0f}"
+    for row in sorted(rows, key=lambda row: row.get("form") != "cascade"):
+        heads = " + ".join(str(len(layer)) for layer in row["heads"]) if row.get("heads") else "–"
+        before = "–" if row.get("first_error") is None else f"{row['first_error']:,.0f}"
+        right = f"{100 * row['stories_right']:.0f}%" if "stories_right" in row else "–"
         verdict = "certified" if row["certified"] else "learned" if row["learned"] else "not learned"
         lines.append(
-            (row["task"], row["supervision"], str(row["seed"]), verdict, f"{row['steps']:,}",
-             f"{100 * row['stories_right']:.0f}%", before, heads, ", ".join(row["proved"]) or "–",
+            (row["task"], row.get("form", "wide"), row["supervision"], str(row["seed"]), verdict,
+             f"{row.get('steps', 0):,}", right, before, heads, ", ".join(row.get("proved", ())) or "–",
              f"{row['cpu_seconds']:.0f}")
         )  # fmt: skip
     header = (
-        "task", "labels", "seed", "verdict", "steps", "stories right", "first error", "heads", "rounding",
+        "task", "form", "labels", "seed", "verdict", "steps", "stories right", "first error", "heads", "rounding",
         "CPU seconds",
     )  # fmt: skip
     return Table(title="Stories learned by gradient", header=header, rows=lines)

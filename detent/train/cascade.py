@@ -21,7 +21,7 @@ Inputs are words and labels that are states; only the verdict at the end looks a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -56,11 +56,9 @@ SYMBOLS_MORE, GROW_EVERY, LONGEST = 5, 10, 85
 """Training words gain so many symbols after so many steps, up to this length."""
 READ_WORDS, READ_LENGTHS = 512, (60, 120)
 """Words by which heads are read: so many of the shortest length, and of each of these."""
-GAIN = 0.2
-"""Nats by which a head must reduce the entropy of the label to be kept, or by half of it."""
 CERTAIN = 1e-9
 """Nats below which labels are told apart."""
-MOST_JOINTS = 64
+MOST_JOINTS = 96
 """Joint indices of the first layer that the second tells apart; more are one."""
 STAGE = "cascade"
 """The kept heads, in the folder of a run."""
@@ -75,12 +73,14 @@ class LayerConfig:
     remember: float
     """Bias of the logits that keep an index where it is. Soft states leak: at 6 an untrained head of eight indices
     forgets half of what it holds in about 25 steps, at 2 in about one."""
+    gain: float
+    """Nats by which a head must reduce the entropy of the label to be kept, or by half of it."""
     steps: int
     """The most steps."""
 
 
-LOWER = LayerConfig(heads=8, size=32, remember=2.0, steps=600)
-UPPER = LayerConfig(heads=16, size=8, remember=6.0, steps=1_500)
+LOWER = LayerConfig(heads=8, size=32, remember=2.0, gain=0.1, steps=600)
+UPPER = LayerConfig(heads=16, size=8, remember=6.0, gain=0.03, steps=1_500)
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,9 +196,23 @@ class FreeHeads(nn.Module):
         super().__init__()
         r, d = config.heads, config.size
         self.config, self.backend = config, resolve("auto")
-        self.logits = nn.Parameter(torch.randn(inputs, r, d, d, generator=generator) + config.remember * torch.eye(d))
+        self.logits = nn.Parameter(torch.empty(inputs, r, d, d))
         """W r d d: entry [a, h, k, j] scores the move of head h from index k to index j at input a."""
-        self.readout = nn.Parameter(0.5 * torch.randn(labels, r, d, generator=generator))
+        self.readout = nn.Parameter(torch.empty(labels, r, d))
+        self.draw(range(r), generator)
+
+    @torch.no_grad()
+    def draw(
+        self, heads: Iterable[int], generator: torch.Generator, optimizer: torch.optim.Optimizer | None = None
+    ) -> None:
+        """Draw the logits and the read-out of these heads; the optimizer's moments of them are zero."""
+        (W, _, d, _), n = self.logits.shape, len(self.readout)
+        for h in heads:
+            self.logits[:, h] = torch.randn(W, d, d, generator=generator) + self.config.remember * torch.eye(d)
+            self.readout[:, h] = 0.5 * torch.randn(n, d, generator=generator)
+            for parameter in (self.logits, self.readout):
+                for moment in ("exp_avg", "exp_avg_sq") if optimizer is not None else ():
+                    optimizer.state[parameter][moment][:, h] = 0.0  # type: ignore[union-attr]
 
     def losses(self, inputs: Tensor, rows: int, labels: Tensor, groups: Tensor) -> Tensor:
         """r: minus the log-likelihood of the labels by every head, given their groups; the inputs are below `rows`."""
@@ -278,7 +292,7 @@ class CascadePhase(Phase):
         return [self.lengths[0], *READ_LENGTHS]
 
     def keep_heads(self) -> int:
-        """Read the heads on fresh words, and keep those that tell labels apart; how many."""
+        """Read the heads on fresh words, keep those that tell labels apart, draw others in their place; how many."""
         cascade, layer = self.cascade, self.layer
         batches: list[tuple[Ints, Ints, Ints]] = []
         for length in self.read_lengths:
@@ -287,18 +301,21 @@ class CascadePhase(Phase):
             batches.append((cascade.inputs(layer, words), below, labels))
         tables, joints = self.heads.logits.detach().argmax(-1).numpy(), len(cascade.joints) + 1 if layer else 1
         counts = np.bincount(np.concatenate([labels.ravel() for *_, labels in batches]), minlength=cascade.labels)
-        read = [read_head(tables[:, h], batches, joints, cascade.labels) for h in range(tables.shape[1])]
-        groups, kept = cascade.groups, 0
+        read = {h: read_head(tables[:, h], batches, joints, cascade.labels) for h in range(tables.shape[1])}
+        groups, kept = cascade.groups, list[int]()
         cascade.entropy = entropy(groups, counts)
         while read and not cascade.learned:
-            finer = [refined(groups, head.of_label) for head in read]
-            left = [entropy(one, counts) for one in finer]
-            best = int(np.argmin(left))
-            if cascade.entropy - left[best] < min(GAIN, cascade.entropy / 2):
+            finer = {h: refined(groups, head.of_label) for h, head in read.items()}
+            left = {h: entropy(one, counts) for h, one in finer.items()}
+            best = min(left, key=left.__getitem__)
+            if cascade.entropy - left[best] < min(self.heads.config.gain, cascade.entropy / 2):
                 break
             cascade.layers[layer].append(read.pop(best))
-            groups, cascade.entropy, kept = finer[best], left[best], kept + 1
-        return kept
+            groups, cascade.entropy = finer[best], left[best]
+            kept.append(best)
+        drawing = torch.Generator().manual_seed(int(self.generator.integers(2**62)))
+        self.heads.draw(kept, drawing, self.optimizer)
+        return len(kept)
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "cascade": self.cascade.to_json()}

@@ -271,7 +271,7 @@ CELLS: dict[str, Cell] = {
     "gru_direct": Cell(lambda: Direct(GRU(WIDTH))),
     "lstm_direct": Cell(lambda: Direct(LSTM(WIDTH))),
 }
-"""`_direct` reads the token alone, `_pairs` and `_registers` a free row or table for each pair of tokens."""
+"""`_direct` reads the token alone, `_pairs` and `registers` a free row or table for each pair of tokens."""
 
 
 class TextModel(nn.Module):

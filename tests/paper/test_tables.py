@@ -65,10 +65,13 @@ def story_row(**changes: Any) -> dict[str, Any]:
 def test_stories_tell_what_was_certified_learned_or_neither() -> None:
     unlearned = story_row(certified=False, learned=False, stories_right=0.254, first_error=30.2, heads=None, proved=[])
     asked = story_row(supervision="answers", certified=False, first_error=None, proved=[])
-    found = story_learning_table([story_row(), unlearned, asked]).rows
-    assert found[0] == ("TSO3", "states", "42", "certified", "1,200", "100%", "1,600", "1 + 2", "float32", "61")
-    assert found[1][3:] == ("not learned", "1,200", "25%", "30", "–", "–", "61")
-    assert found[2][3:] == ("learned", "1,200", "100%", "–", "1 + 2", "–", "61")
+    cascade = story_row(form="cascade", seed=43)
+    del cascade["stories_right"], cascade["first_error"]
+    found = story_learning_table([story_row(), unlearned, asked, cascade]).rows
+    assert found[0] == ("TSO3", "cascade", "states", "43", "certified", "1,200", "–", "–", "1 + 2", "float32", "61")
+    assert found[1] == ("TSO3", "wide", "states", "42", "certified", "1,200", "100%", "1,600", "1 + 2", "float32", "61")
+    assert found[2][4:] == ("not learned", "1,200", "25%", "30", "–", "–", "61")
+    assert found[3][4:] == ("learned", "1,200", "100%", "–", "1 + 2", "–", "61")
 
 
 def test_text_is_measured_by_answers_or_by_nats_above_the_entropy() -> None:
@@ -89,10 +92,12 @@ def test_text_is_measured_by_answers_or_by_nats_above_the_entropy() -> None:
 def test_paper_full_table_has_the_furthest_row_of_every_run() -> None:
     row = {
         "task": "S4", "seed": 42, "heads_given": [4, 3, 2], "finished": False, "certified": False, "steps": 950,
-        "best_accuracy": 0.002, "first_error": 10.2,
+        "best_accuracy": 0.002, "first_error": 10.2, "machine": {"cpu": "AMD EPYC"},
     }  # fmt: skip
     wide = {**row, "heads_given": [12] * 16, "finished": True, "certified": True, "steps": 50, "best_accuracy": 1.0}
-    assert paper_full_table([{**row, "steps": 1_200}, row, wide]).rows == [
-        ("S4", "42", "16 of 12", "certified", "50", "100%", "10.2"),
-        ("S4", "42", "4, 3, 2", "paused", "1,200", "0%", "10.2"),
+    other = {**row, "machine": {"cpu": "Intel(R) Xeon(R)"}, "steps": 800}
+    assert paper_full_table([{**row, "steps": 1_200}, row, wide, other]).rows == [
+        ("S4", "42", "16 of 12", "certified", "50", "100%", "10.2", "AMD"),
+        ("S4", "42", "4, 3, 2", "paused", "1,200", "0%", "10.2", "AMD"),
+        ("S4", "42", "4, 3, 2", "paused", "800", "0%", "10.2", "Intel"),
     ]

@@ -100,7 +100,9 @@ def test_entropy_and_refined() -> None:
 
 
 def test_losses_are_those_of_a_hidden_markov_model() -> None:
-    heads = FreeHeads(3, 4, LayerConfig(heads=2, size=5, remember=1.0, steps=1), torch.Generator().manual_seed(0))
+    heads = FreeHeads(
+        3, 4, LayerConfig(heads=2, size=5, remember=1.0, gain=0.1, steps=1), torch.Generator().manual_seed(0)
+    )
     generator = torch.Generator().manual_seed(1)
     words, labels = torch.randint(3, (6, 7), generator=generator), torch.randint(4, (6, 7), generator=generator)
     groups = torch.tensor([0, 1, 1, 0])

@@ -220,6 +220,10 @@ def test_a_cascade_that_finds_too_little_says_how_much_is_open(monkeypatch: pyte
         train("TSO3", recipe="gradient", restarts=0)
 
 
+def test_the_progress_of_a_cascade_counts_the_steps_of_both_layers() -> None:
+    assert configure("TSO3", recipe="gradient").max_steps["cascade"] == cascade.LOWER.steps + cascade.UPPER.steps
+
+
 def test_stories_are_given_their_registers_unless_gradient_is_named() -> None:
     assert configure("TSO3").recipe == "distill"
     assert configure("TSO3", recipe="gradient").adapt_to_task(TSO3).recipe == "gradient"

@@ -3,7 +3,16 @@
 from setuptools import Extension, setup
 
 NATIVE = "detent/csrc"
-KERNELS = ("tables", "trajectories", "argmax_trajectories", "index_gains", "surrogate", "readout", "soft")
+KERNELS = (
+    "tables",
+    "trajectories",
+    "argmax_trajectories",
+    "index_gains",
+    "surrogate",
+    "readout",
+    "soft",
+    "repeated_rows",
+)
 SOURCES = [
     f"{NATIVE}/{name}.cpp"
     for name in ("run", "interpret", "text", "prefix_tree", "state_merging", "partition", *KERNELS)

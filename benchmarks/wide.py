@@ -4,6 +4,9 @@ One training step: forward, and the gradient of the mean squared output with res
 one thread. "NFSM" takes the arg max (`noise=False`), "NFSM, sampled" adds Gumbel noise, "NFSM, dictionary" mixes its
 logits from 24 learned matrices. Each shape has two cases: CPU time of the process, by which the targets go because
 other processes do not count in it, and wall time.
+
+Inputs are random rows, no two of them alike, or "symbols": a sequence of 32 embedded symbols, as in a model of state
+tracking, where the compiled backend computes the tables of each distinct row once.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from benchmarks.harness import Report, Unequal
 from detent import native
 from detent.nn import NFSM
 
-SEED, MATRICES = 7, 24
+SEED, MATRICES, SYMBOLS = 7, 24, 32
 CLOSE = 1e-9
 """Largest difference of gradients in float64 from the reference, relative to the largest entry."""
 
@@ -31,17 +34,23 @@ class Shape:
     length: int
     width: int
     rounds: int
+    symbols: int = 0
+    """How many distinct rows the input has; 0: all rows are random."""
     targets: tuple[tuple[str, float], ...] = ()
     """(layer, how many times as fast the NFSM should be)."""
 
     def __str__(self) -> str:
-        return f"B={self.batch}, L={self.length}, width {self.width}"
+        return f"B={self.batch}, L={self.length}, width {self.width}{', symbols' if self.symbols else ''}"
 
 
-SHAPES = (
-    Shape(64, 32, 64, rounds=31, targets=(("LSTM", 1.0),)),
-    Shape(32, 256, 128, rounds=9),
-    Shape(8, 4096, 128, rounds=5, targets=(("LSTM", 3.0), ("GRU", 6.0))),
+SHAPES = tuple(
+    Shape(*sizes, rounds=rounds, symbols=symbols, targets=targets)
+    for symbols in (0, SYMBOLS)
+    for sizes, rounds, targets in (
+        ((64, 32, 64), 31, (("LSTM", 1.0),)),
+        ((32, 256, 128), 9, ()),
+        ((8, 4096, 128), 5, (("LSTM", 3.0), ("GRU", 6.0))),
+    )
 )
 
 
@@ -78,13 +87,14 @@ def training_step(layer: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
 def agree(report: Report, *, batch: int = 3, length: int = 40, width: int = 64) -> None:
     """Compare the fastest backend with the reference: outputs and last states to the bit if it is compiled, gradients
     in float64 to rounding; raises Unequal."""
-    x = inputs(batch, length, width)
-    for setting, value in (("noise", False), ("noise", True), ("dictionary", MATRICES)):
+    cases = [("noise", False), ("noise", True), ("dictionary", MATRICES)]
+    for symbols, (setting, value) in ((many, case) for many in (0, batch * length // 20) for case in cases):
+        x = inputs(batch, length, width, symbols)
         torch.manual_seed(SEED)
         fast = NFSM(width, **{setting: value})  # type: ignore[arg-type]
         slow = NFSM(width, **{setting: value}, backend="reference")  # type: ignore[arg-type]
         slow.load_state_dict(fast.state_dict())
-        name = f"NFSM with {setting}={value}"
+        name = f"NFSM with {setting}={value}{' on symbols' if symbols else ''}"
         if fast.backend == "cpu":
             if not all(map(torch.equal, training_step(fast, x), training_step(slow, x))):
                 raise Unequal(f"{name}: outputs or states differ from the reference's; nothing was timed.")
@@ -105,7 +115,7 @@ def gradients(layer: NFSM, x: Tensor) -> dict[str, Tensor]:
 
 def measure(report: Report, shape: Shape, *, rounds: int) -> None:
     """Time every layer once per round, in CPU and in wall time."""
-    x, steps = inputs(shape.batch, shape.length, shape.width), layers(shape.width)
+    x, steps = inputs(shape.batch, shape.length, shape.width, shape.symbols), layers(shape.width)
     for layer in steps.values():
         training_step(layer, x)
     spent = [{name: seconds(lambda part=layer: training_step(part, x)) for name, layer in steps.items()}  # type: ignore[misc]
@@ -125,9 +135,12 @@ def seconds(call: Callable[[], object]) -> Sequence[float]:
     return time.process_time() - cpu, time.perf_counter() - wall
 
 
-def inputs(batch: int, length: int, width: int) -> Tensor:
+def inputs(batch: int, length: int, width: int, symbols: int = 0) -> Tensor:
     generator = torch.Generator().manual_seed(SEED)
-    return torch.randn(batch, length, width, generator=generator).requires_grad_()
+    if not symbols:
+        return torch.randn(batch, length, width, generator=generator).requires_grad_()
+    rows = torch.randn(symbols, width, generator=generator)
+    return rows[torch.randint(symbols, (batch, length), generator=generator)].requires_grad_()
 
 
 @contextmanager

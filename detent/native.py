@@ -102,6 +102,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "detent_partition_run": (None, [*_TREE[:2], _SIZE, _POINTER, _SIZE, _POINTER]),
     "detent_refine_totals": (None, _REFINE_TOTALS),
     "detent_gumbel": (None, [*_SEGMENTS, _SIZE, _SEED, _POINTER]),
+    "detent_repeated_rows": (c_int64, [_POINTER, _SIZE, _SIZE, _SIZE, _POINTER, _POINTER]),
     "detent_prefix": (c_int64, [*_CELLS, _SIZE, _SIZE, *_HEADS, _POINTER, _INT]),
     "detent_trajectories": (c_int64, [*_CELLS, _POINTER, *_HEADS, *_SEGMENTS, _POINTER, _POINTER, _POINTER, _INT]),
     **{f"detent_tables_{real}": (c_int64, _TABLES) for real in ("f32", "f64")},

@@ -51,7 +51,8 @@ constexpr int64_t TURNED_WIDTH = 64;        // inputs up to which turning a stri
 
 template <class T>
 struct Job {
-    const T *input, *weight, *bias;  // rows x m, entries x width, entries; input null when logits are given
+    const T *input, *weight, *bias;  // rows x m, entries x width, entries; input null when logits are given, and with
+                                     // these weight is for the gradient of the input alone
     int64_t m, width, pitch;         // width: m and zeros up to whole vectors; pitch: from row to row in a block
     const T* logits;                 // distinct rows x entries, or null
     const int64_t* index;
@@ -380,7 +381,7 @@ template <class T>
 void surrogate_block(const Job<T>& job, Block<T>& block, int64_t most, int workers) {
     const int64_t rows = block.to - block.from;
     const std::vector<int64_t> cuts = job.input ? whole_groups(block, workers) : std::vector<int64_t>();
-    const bool pulling = job.input_gradient && workers == 1 && !cuts.empty();  // one thread has all rows
+    const bool pulling = job.input_gradient && workers == 1 && (!job.input || !cuts.empty());  // one thread has all rows
     if (job.input)
         parallel_ranges(rows, workers, [&](int64_t begin, int64_t end) { copy_inputs(job, block, begin, end); });
     if (pulling) std::fill_n(block.x_gradient.data(), rows * job.pitch, T(0));
@@ -390,7 +391,7 @@ void surrogate_block(const Job<T>& job, Block<T>& block, int64_t most, int worke
         });
     else
         parallel_ranges(int64_t(block.strips.size()), workers, [&](int64_t begin, int64_t end) {
-            soften_strips_of(job, block, false, false, most, begin, end);
+            soften_strips_of(job, block, false, pulling, most, begin, end);
         });
     if (job.input && cuts.empty())
         parallel_ranges(job.width / Lane<T>::width, workers, [&](int64_t begin, int64_t end) {
@@ -423,13 +424,14 @@ void surrogate(const T* input, const T* weight, const T* bias, int64_t m, const 
     for (const Head& head : heads) most = std::max(most, head.size);
     // widths that are no whole vectors get zeros behind them, in copies
     const int64_t width = (m + W - 1) / W * W, lines = (width + LINE - 1) / LINE;
-    const bool padded = input && width != m;
-    std::vector<T> wide(padded ? size_t(entries * width) : 0), wide_gradient(wide.size());
+    const bool padded = (input || input_gradient) && width != m;
+    std::vector<T> wide(padded ? size_t(entries * width) : 0), wide_gradient(input ? wide.size() : 0);
     for (int64_t e = 0; padded && e < entries; ++e) std::copy_n(weight + e * m, m, wide.data() + e * width);
     const Job<T> job{input, padded ? wide.data() : weight, bias, m, width, (lines + (lines + 1) % 2) * LINE, logits, index,
-                     entries, indices, noisy, T(1.0 / temperature), lambda, input ? input_gradient : nullptr,
+                     entries, indices, noisy, T(1.0 / temperature), lambda, input_gradient,
                      padded ? wide_gradient.data() : weight_gradient, bias_gradient, place.data(), keys.data()};
-    const int64_t most_rows = std::min(rows, std::max(BLOCK_ROWS * most, BLOCK_NUMBERS / std::max<int64_t>(1, m)));
+    const int64_t inputs = input || input_gradient ? std::max<int64_t>(1, m) : 1;
+    const int64_t most_rows = std::min(rows, std::max(BLOCK_ROWS * most, BLOCK_NUMBERS / inputs));
     Block<T> block{0, 0, Lines<T>(input ? most_rows * job.pitch : 0),
                    Lines<T>(job.input_gradient ? most_rows * job.pitch : 0), {}, {}, {}};
     for (int64_t from = 0; from < rows; from = block.to) {
@@ -437,7 +439,7 @@ void surrogate(const T* input, const T* weight, const T* bias, int64_t m, const 
         const std::vector<int32_t> columns =
             used_columns(segments, segment_count, starts, states, head_count, block.from, block.to);
         group(heads, columns, block);
-        const int64_t numbers = (block.to - from) * indices * (input ? 4 + m / 4 : 4);
+        const int64_t numbers = (block.to - from) * indices * (input ? 4 + m / 4 : input_gradient ? 4 + m / 8 : 4);
         surrogate_block(job, block, most, useful_threads(numbers, threads));
         for (int64_t n = from; n < (input ? from : block.to); ++n)  // with an index, summed per distinct row
             for (int64_t h = 0; h < head_count; ++h) {
@@ -448,14 +450,14 @@ void surrogate(const T* input, const T* weight, const T* bias, int64_t m, const 
                 for (int64_t j = 0; j < d; ++j) out[j] += g[j];
             }
     }
-    for (int64_t e = 0; padded && e < entries; ++e)
+    for (int64_t e = 0; padded && input && e < entries; ++e)
         for (int64_t i = 0; i < m; ++i) weight_gradient[e * m + i] += wide_gradient[e * width + i];
 }
 
 }  // namespace
 
-// lambda (local rows x indices) is overwritten. input_gradient may be null; bias_gradient is entries, or with an index
-// distinct rows x entries. Gradients are added to what is there. Returns -2 for a cell type it does not take.
+// lambda (local rows x indices) is overwritten. input_gradient (rows x m) may be null; bias_gradient is entries, or with
+// an index distinct rows x entries. Gradients are added to what is there. Returns -2 for a cell type it does not take.
 #define DETENT_SURROGATE(NAME, T)                                                                                  \
     DETENT_API int64_t NAME(const T* input, const T* weight, const T* bias, int64_t m, const T* logits,            \
                             const int64_t* index, const int64_t* sizes, int64_t heads, const Segment* segments,    \

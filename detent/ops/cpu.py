@@ -20,6 +20,9 @@ from detent.errors import InvalidInput
 from detent.ops.segments import LogitSource, Noise, batch_segments, local_rows, refuse_infinite
 from detent.ops.tables import cell_dtype, check_states
 
+REPETITIONS = 16
+"""How often a row must occur, in the mean, so that logits of all columns of the distinct rows are cheaper than those of
+the used columns of all rows."""
 SYSTEM_BYTES = 1 << 22
 """Size from which zeroed memory comes from the system."""
 
@@ -94,6 +97,17 @@ def logits(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return out
 
 
+def repeated_rows(rows: Tensor) -> tuple[Tensor, Tensor] | None:
+    """(numbers of the rows in which each distinct row occurs first: R, which of them each row is: N), where rows repeat
+    `REPETITIONS` times or more in the mean; else None. Equal is equal to the bit."""
+    count, most = len(rows), len(rows) // REPETITIONS
+    first, index = torch.empty(most, dtype=torch.int64), torch.empty(count, dtype=torch.int64)
+    distinct = native.library().detent_repeated_rows(
+        rows.data_ptr(), rows.shape[1] * rows.element_size(), count, most, first.data_ptr(), index.data_ptr()
+    )
+    return None if distinct < 1 else (first[:distinct], index)
+
+
 def tables(source: LogitSource, segments: Tensor, heads: Sequence[int], noise: Noise | None) -> Tensor:
     """Tables of every local row: N S."""
     _check_arrays(source.input, source.weight, source.bias, source.logits)
@@ -165,8 +179,8 @@ def surrogate_backward_(
     source: LogitSource, segments: Tensor, starts: Tensor, states: Tensor, lam: Tensor, heads: Sequence[int],
     noise: Noise | None, temperature: float, gradients: tuple[Tensor | None, Tensor | None, Tensor],
 ) -> None:  # fmt: skip
-    """Add to the gradients of (input, weight, bias), or with an index of (None, None, logits of the distinct rows);
-    lambda (N S) is overwritten."""
+    """Add to the gradients of (input or None, weight, bias), or with an index of (input or None, None, logits of the
+    distinct rows); lambda (N S) is overwritten."""
     _check_arrays(source.input, source.weight, source.bias, source.logits, lam, *gradients)
     getattr(native.library(), f"detent_surrogate_backward_{_suffix(source.weight)}")(
         *_addresses(source), *_heads(heads), segments.data_ptr(), segments.shape[0], starts.data_ptr(),
@@ -309,8 +323,8 @@ def soft_indexed_backward(
 
 def _addresses(source: LogitSource) -> tuple[int | None, int | None, int | None, int, int | None, int | None]:
     """Input, weight, bias and width; then the logits of the distinct rows and the index, if any."""
+    weight, bias = source.weight.data_ptr(), source.bias.data_ptr()
     if source.index is not None:
         assert source.logits is not None
-        return None, None, None, 0, source.logits.data_ptr(), source.index.data_ptr()
-    weight, bias = source.weight.data_ptr(), source.bias.data_ptr()
+        return None, weight, bias, source.input.shape[-1], source.logits.data_ptr(), source.index.data_ptr()
     return source.input.data_ptr(), weight, bias, source.input.shape[-1], None, None

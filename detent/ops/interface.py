@@ -29,7 +29,8 @@ from detent.ops.segments import LogitSource, Noise
 from detent.ops.torch_kernels import TorchKernels, blas_logits, ordered_logits
 
 LogitGradients = tuple[Tensor | None, Tensor | None, Tensor]
-"""Accumulators for (input or None, weight, bias); with an index (None, None, logits of the distinct rows)."""
+"""Accumulators for (input or None, weight, bias). With an index (None, None, logits of the distinct rows); with the
+index of `repeated_rows` the first may be the input, row by row."""
 
 
 class Scan(Protocol):
@@ -55,6 +56,10 @@ class Kernels(Protocol):
 
     def logits(self, rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """R m, E m, E -> R E: bias + x[0] w[0] + x[1] w[1] + ..."""
+
+    def repeated_rows(self, rows: Tensor) -> tuple[Tensor, Tensor] | None:
+        """N m -> (the row in which each distinct row occurs first: R, which of them each row is: N), if rows repeat
+        often enough for this backend to gain by it."""
 
     def tables(self, source: LogitSource, segments: Tensor, heads: Sequence[int], noise: Noise | None) -> Tensor:
         """N S: the tables of the local rows, the arg max of each column of (logits / temperature + noise).

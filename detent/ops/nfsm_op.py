@@ -24,7 +24,16 @@ from detent.errors import InvalidInput
 from detent.ops import sequence_parallel
 from detent.ops.eager import autograd_function, is_traced
 from detent.ops.interface import Kernels, LogitGradients, kernels
-from detent.ops.segments import Layout, LogitSource, Noise, batch_segments, make_layout, windows
+from detent.ops.segments import (
+    Layout,
+    LogitSource,
+    Noise,
+    batch_segments,
+    local_rows,
+    make_layout,
+    rows_of,
+    windows,
+)
 from detent.ops.tables import cell_dtype, indices_of, one_hot
 
 
@@ -129,11 +138,25 @@ class NfsmCall(NamedTuple):
         """Rows of a sequence, or of all packed ones."""
         return self.rows[-1]
 
-    def source(self, ops: Kernels) -> LogitSource:
-        rows, weight, bias = _flat(self.input), self.weight.contiguous(), self.bias.contiguous()
-        if self.row_index is None:
-            return LogitSource(rows, weight, bias)
-        return LogitSource(rows, weight, bias, self.flat_index(), ops.logits(rows, weight, bias))
+    def source(self, ops: Kernels, *, logits: bool) -> LogitSource:
+        """What tables are made of: distinct rows and an index, if they are given or if rows repeat often. The logits of
+        the distinct rows are computed only if `logits` says so."""
+        plain, found = self.plain_source(), None
+        if self.row_index is not None:
+            rows, index = plain.input, self.flat_index()
+        else:
+            found = ops.repeated_rows(plain.input)
+            if found is None:
+                return plain
+            rows, index = plain.input[found[0]], found[1]
+            if not bool(rows.isfinite().all()):  # it may be padding that nothing reads
+                return plain
+        made = ops.logits(rows, plain.weight, plain.bias) if logits else None
+        return LogitSource(rows, plain.weight, plain.bias, index, made, found is not None)
+
+    def plain_source(self) -> LogitSource:
+        """The input as it is, row by row."""
+        return LogitSource(_flat(self.input), self.weight.contiguous(), self.bias.contiguous())
 
     def flat_index(self) -> Tensor:
         """`row_index` as one contiguous row of int64; raises InvalidInput if it names a row that does not exist."""
@@ -180,14 +203,15 @@ def _forward(*flat: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor
     call = NfsmCall(*flat)
     call.check()
     ops, heads = kernels(call.backend), call.heads
-    layout, source, noise = call.layout(), call.source(ops), call.noise()
+    layout, noise = call.layout(), call.noise()
+    tables_of = _table_maker(call, call.source(ops, logits=noise is not None))
     rows, device = call.rows, call.input.device
     states = torch.zeros(rows.numel(), len(heads), dtype=cell_dtype(heads), device=device)
     kept = states.new_empty(0, sum(heads))
-    stretches, made = _exchange(call, layout, source, noise) if call.group else (None, None)
+    stretches, made = _exchange(call, layout, tables_of) if call.group else (None, None)
     at = (layout if stretches is None else layout.started(stretches.start(call.start))).starts.to(device)
     for window in windows(layout.segments, call.chunk):
-        tables = made if made is not None else ops.tables(source, window, heads, noise)
+        tables = made if made is not None else tables_of(window)
         at = ops.trajectories(tables, window, at, states, heads)
         if call.chunk == 0:
             kept = _padded_to(tables, rows.numel())
@@ -199,8 +223,33 @@ def _forward(*flat: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor
     return output.view(*rows, output.shape[1]), finals, states, kept, vectors, exchanged
 
 
+def _table_maker(call: NfsmCall, source: LogitSource) -> Callable[[Tensor], Tensor]:
+    """A function from a window to the tables of its rows; without noise, those of distinct rows are made once."""
+    ops, heads, noise, index = kernels(call.backend), call.heads, call.noise(), source.index
+    distinct = None if index is None or noise is not None else _distinct_tables(call, source)
+    if index is None or distinct is None:
+        rows = source if noise is not None else call.plain_source()
+        return lambda window: ops.tables(rows, window, heads, noise)
+
+    def take(window: Tensor) -> Tensor:
+        whole = local_rows(window) == len(index)  # local rows are the rows of the input
+        return distinct.index_select(0, index if whole else index[rows_of(window).to(index.device)])
+
+    return take
+
+
+def _distinct_tables(call: NfsmCall, source: LogitSource) -> Tensor | None:
+    """R S: the tables of the distinct rows, without noise; None if a repeated row has none, which nothing may read."""
+    try:
+        return kernels(call.backend).tables(source.distinct, batch_segments(1, len(source.input)), call.heads, None)
+    except InvalidInput:
+        if source.repeats:
+            return None
+        raise
+
+
 def _exchange(
-    call: NfsmCall, layout: Layout, source: LogitSource, noise: Noise | None
+    call: NfsmCall, layout: Layout, tables_of: Callable[[Tensor], Tensor]
 ) -> tuple[sequence_parallel.Stretches, Tensor | None]:  # fmt: skip
     """The tables of all stretches; and those of this one's rows, unless they are made chunk by chunk."""
     ops, heads, device = kernels(call.backend), call.heads, call.input.device
@@ -213,7 +262,7 @@ def _exchange(
     ]
     tables: Tensor | None = None
     for window in windows(layout.segments, call.chunk):
-        tables = ops.tables(source, window, heads, noise)
+        tables = tables_of(window)
         ats = [ops.trajectories(tables, window, at, scratch, heads) for at in ats]
     resets = layout.has_reset.to(device)
     finals = [layout.final_states(at) for at in ats]
@@ -245,18 +294,18 @@ def _evaluate(*flat: Any) -> tuple[Tensor, Tensor]:
     call.check()
     ops, heads = kernels(call.backend), call.heads
     layout, rows, device = call.layout(), call.rows, call.input.device
-    source = LogitSource(_flat(call.input), call.weight.contiguous(), call.bias.contiguous())
     if call.group:
         return _evaluate_stretch(call, layout)
-    at = layout.starts.to(device)
-    if call.row_index is None:
+    source, at = call.source(ops, logits=False), layout.starts.to(device)
+    tables = None if source.index is None else _distinct_tables(call, source)
+    if tables is None:
+        source = call.plain_source()
         states = torch.zeros(rows.numel(), len(heads), dtype=torch.int64, device=device)
         for window in windows(layout.segments, call.chunk):
             at = ops.argmax_trajectories(source, window, at, states, heads)
     else:  # one table per distinct row
-        tables = ops.tables(source, batch_segments(1, len(source.input)), heads, None)
         states = torch.zeros(rows.numel(), len(heads), dtype=cell_dtype(heads), device=device)
-        at = ops.trajectories(tables, layout.segments, at, states, heads, call.flat_index())
+        at = ops.trajectories(tables, layout.segments, at, states, heads, source.index)
     vectors = ops.project_values(call.values.contiguous(), call.out_weight.contiguous(), heads)
     output = ops.read_out(vectors, call.out_bias.contiguous(), states, heads)
     return output.view(*rows, output.shape[1]), layout.final_states(at)
@@ -286,7 +335,8 @@ def _backward(
     """Gradients of the first fields of the call; that of the input is empty unless `wants_input`."""
     call = NfsmCall(*flat)
     ops, heads = kernels(call.backend), call.heads
-    layout, source, noise = call.layout(checked=True), call.source(ops), call.noise()
+    layout, source, noise = call.layout(checked=True), call.source(ops, logits=True), call.noise()
+    tables_of = _table_maker(call, source) if call.chunk else lambda window: tables
     grad, device = _flat(output_grad), call.input.device
 
     def lasts_of(finals_grad: Tensor) -> Tensor:
@@ -302,37 +352,31 @@ def _backward(
         layout = layout.started(stretches.start(call.start))
         lasts = lasts_of(torch.zeros_like(finals_grad))
         for window in reversed(list(windows(layout.segments, call.chunk))):
-            window_tables = tables if call.chunk == 0 else ops.tables(source, window, heads, noise)
-            lasts = ops.adjoint_scan_(window_tables, ops.index_gains(grad, vectors, window), lasts, window, heads)
+            lasts = ops.adjoint_scan_(tables_of(window), ops.index_gains(grad, vectors, window), lasts, window, heads)
         finals_grad, before_first = stretches.ahead(call.group, layout.starts_backward(lasts), finals_grad)
         if stretches.rank > 0:
             before_first = torch.zeros_like(before_first)
     lasts = lasts_of(finals_grad)
 
     sums: LogitGradients
-    if call.row_index is None:
-        input_sum = ops.zeros(grad, *source.input.shape) if wants_input else None
-        sums = input_sum, ops.zeros(grad, *source.weight.shape), ops.zeros(grad, *source.bias.shape)
+    by_row = ops.zeros(grad, len(grad), call.input.shape[-1]) if wants_input and call.row_index is None else None
+    if source.index is None:
+        sums = by_row, ops.zeros(grad, *source.weight.shape), ops.zeros(grad, *source.bias.shape)
     else:
-        sums = None, None, ops.zeros(grad, len(source.input), len(source.weight))
+        sums = by_row, None, ops.zeros(grad, len(source.input), len(source.weight))
 
     for window in reversed(list(windows(layout.segments, call.chunk))):
         lam = ops.index_gains(grad, vectors, window)
         starts = _window_starts(layout, window, states, device)
-        window_tables = tables if call.chunk == 0 else ops.tables(source, window, heads, noise)
-        lasts = ops.adjoint_scan_(window_tables, lam, lasts, window, heads)
+        lasts = ops.adjoint_scan_(tables_of(window), lam, lasts, window, heads)
         ops.surrogate_backward_(source, window, starts, states, lam, heads, noise, call.temperature, sums)
 
-    grad_input = grad.new_empty(0)
-    if call.row_index is None:
-        grad_rows, grad_weight, grad_bias = sums
-        assert grad_weight is not None
-        if grad_rows is not None:
-            grad_input = grad_rows.view_as(call.input)
-    else:
-        grad_logits = sums[2]
+    _, grad_weight, grad_bias = sums
+    grad_input = grad.new_empty(0) if by_row is None else by_row.view_as(call.input)
+    if grad_weight is None:
+        grad_logits = grad_bias
         grad_weight, grad_bias = grad_logits.T @ source.input, grad_logits.sum(0)
-        if wants_input:
+        if wants_input and by_row is None:
             grad_input = (grad_logits @ source.weight).view_as(call.input)
     vectors_grad = ops.read_out_backward(grad, states, heads)
     # every row reads exactly one index of the first head, so their vectors' gradients add up to that of the bias

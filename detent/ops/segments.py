@@ -259,7 +259,14 @@ class LogitSource:
     index: Tensor | None = None
     """N: which of the distinct rows each row is."""
     logits: Tensor | None = None
-    """R E: with an index, the logits of the distinct rows."""
+    """R E: with an index, the logits of the distinct rows, for passes that need them."""
+    repeats: bool = False
+    """Whether the distinct rows were found in an input that has a gradient row by row."""
+
+    @property
+    def distinct(self) -> LogitSource:
+        """The distinct rows as an input of their own."""
+        return LogitSource(self.input, self.weight, self.bias)
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,9 @@ class TorchKernels:
     """A `Scan` of `detent.ops.interface`, which imports this module."""
     logits: Callable[[Tensor, Tensor, Tensor], Tensor]
 
+    def repeated_rows(self, rows: Tensor) -> None:
+        """These backends compute every row."""
+
     def tables(self, source: LogitSource, segments: Tensor, heads: Sequence[int], noise: Noise | None) -> Tensor:
         scores = self._logits(source, segments)
         if noise is not None:

@@ -302,6 +302,9 @@ class TritonKernels:
         )  # fmt: skip
         return out
 
+    def repeated_rows(self, rows: Tensor) -> None:
+        """A GPU computes every row: to look for equal ones would take a pass of its own."""
+
     def tables(self, source: LogitSource, segments: Tensor, heads: Sequence[int], noise: Noise | None) -> Tensor:
         device, N, S = source.weight.device, int(segments[:, LENGTH].sum()), sum(heads)
         rows = rows_of(segments).to(device)

@@ -55,6 +55,15 @@ def test_measure_times_every_layer_by_both_clocks():
     ]  # fmt: skip
 
 
+def test_symbols_are_few_distinct_rows():
+    shape = Shape(4, 40, 20, rounds=2, symbols=3)
+    assert str(shape) == "B=4, L=40, width 20, symbols"
+    x = wide.inputs(shape.batch, shape.length, shape.width, shape.symbols).detach()
+    assert len(torch.unique(x.flatten(0, 1), dim=0)) == 3
+    assert len(torch.unique(wide.inputs(4, 40, 20).detach().flatten(0, 1), dim=0)) == 160
+    assert {shape.symbols for shape in wide.SHAPES if shape.targets} == {0, wide.SYMBOLS}
+
+
 def test_one_thread_is_undone():
     before = torch.get_num_threads(), native.threads()
     with one_thread():

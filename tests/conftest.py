@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Any
 
 import pytest
 
 # two workers of two threads each on two cores would wait for each other
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# a shell starts background jobs with SIGINT ignored, and programs inherit that; some tests interrupt programs
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

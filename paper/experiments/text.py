@@ -9,8 +9,9 @@ and seed are trained by turns in one process, so that all have the same load bes
 states, whose temperature falls, and trains the last part of the time with the exact ones it is evaluated with.
 
 The recurrent layer reads a convolution of the last four tokens, a map of the last two, or the token alone. The last two
-have few distinct inputs, and the NFSM computes its tables and gates once for each of them. `registers` has a free
-table for each pair of tokens, which says where an index comes from and not where it goes, so that values are exchanged.
+have few distinct inputs, and the NFSM computes its tables and gates once for each of them. `registers` is the layer
+`detent.nn.Registers` with free tables for each pair of tokens; its tables say where an index comes from and not where
+it goes, so that values are exchanged.
 """
 
 from __future__ import annotations
@@ -210,12 +211,8 @@ def memory() -> NFSM:
 
 
 def registers() -> Registers:
-    """Four heads of twelve registers; a bias towards keeping from 5 in the first head to 7 in the last."""
-    layer = Registers(WIDTH, (12,) * 4, value_width=4, inputs=(VOCABULARY + 1) * VOCABULARY)
-    with torch.no_grad():
-        for d, at, bias in zip(layer.heads, entry_offsets(layer.heads), torch.linspace(5, 7, 4), strict=True):
-            layer.bias[at : at + d * d : d + 1] = bias
-    return layer
+    """Six heads of twelve registers, with free tables for each pair of tokens."""
+    return Registers(WIDTH, (12,) * 6, value_width=4, inputs=(VOCABULARY + 1) * VOCABULARY)
 
 
 def remembering(layer: GRU | LSTM) -> GRU | LSTM:
@@ -235,7 +232,7 @@ class Cell:
     recurrence: Callable[[], nn.Module | None]
     lr: float = 8e-3
     tables: float = 1.0
-    """The learning rate of free tables is so many times the other one."""
+    """The learning rate of free tables, and of the logits common to all of them, is so many times the other one."""
     batch: int = BATCH
     soft: tuple[float, float, float] | None = None
     """Soft states at temperature 1 until this share of the time, at falling ones down to the last one, exact from this
@@ -304,7 +301,7 @@ class Fit:
         self.model, self.cell, self.texts, self.generator, self.seconds = model, cell, texts, generator, seconds
         rates: dict[float, list[nn.Parameter]] = {}
         for name, parameter in model.named_parameters():
-            free = name.endswith("tables") or (name == "recurrence.layer.bias" and cell.tables != 1.0)
+            free = name.endswith(("tables", "layer.bias"))
             rates.setdefault(cell.tables if free else 1.0, []).append(parameter)
         groups = [{"params": parameters, "rate": cell.lr * rate} for rate, parameters in rates.items()]
         self.optimizer = torch.optim.AdamW(groups, cell.lr, weight_decay=0.0, fused=True)

@@ -21,6 +21,7 @@ from detent.extract.graph.trace import unwrapped
 from detent.extract.network import EvaluatedNetwork, Network
 from detent.extract.result import REFUSED, Extracted, InputRegions, LayerTables
 from detent.nn import Backbone
+from detent.nn.registers import refuse_registers
 from detent.nn.wrapped import refuse_gated, refuse_wrapped
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def extract(
     """
     if isinstance(model, nn.Module):
         refuse_gated(model)
+        refuse_registers(model)
     if not isinstance(model, Backbone):
         return _extract_foreign(model, symbols, inputs, labels, grammar, format, budget, progress, prune=prune)
     if inputs is not None:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from detent.nn.pruning import prune as prune
     from detent.nn.pruning import prune_indices as prune_indices
     from detent.nn.pruning import remove_heads as remove_heads
+    from detent.nn.registers import Registers as Registers
+    from detent.nn.registers import register_states as register_states
     from detent.nn.renewal import agreement as agreement
     from detent.nn.renewal import renew as renew
     from detent.nn.rnn import GRU as GRU

@@ -39,15 +39,14 @@ def check_lengths(lengths: Tensor | None, shape: Sequence[int]) -> None:
         _segments(shape, lengths, None)
 
 
-def check_index(index: Tensor, distinct: int) -> Tensor:
+def check_index(index: Tensor, distinct: int, name: str = "index", of: str = "distinct rows") -> Tensor:
     """The index as int64; raises InvalidInput if it names a row that does not exist."""
     if not torch.compiler.is_compiling():
         wrong = (index < 0) | (index >= distinct)
         if bool(wrong.any()):
             place = wrong.nonzero()[0].tolist()
             raise InvalidInput(
-                f"index{place} is {int(index[tuple(place)])}, but there are {distinct} distinct rows "
-                f"(0..{distinct - 1})."
+                f"{name}{place} is {int(index[tuple(place)])}, but there are {distinct} {of} (0..{distinct - 1})."
             )
     return index.long()
 

@@ -138,7 +138,7 @@ class NFSM(Pretrained, nn.Module):
         self.out_proj = nn.Linear(self.value_width * len(self.heads), width)
         self.gate_proj = nn.Linear(width, self.value_width * len(self.heads)) if gate else None
         self.reset_parameters(generator)
-        self.register_state_dict_post_hook(_note_heads)
+        self.register_state_dict_post_hook(note_heads)
         self.register_load_state_dict_pre_hook(_refuse_other_layers)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
@@ -421,7 +421,7 @@ class NFSM(Pretrained, nn.Module):
         return f"width={self.config.width}, heads={self.heads}, backend={self.backend!r}"
 
 
-def _note_heads(layer: NFSM, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
+def note_heads(layer: Any, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
     """Heads of (4, 3) and (3, 4) have weights of the same shapes: the sizes go with the state dict's metadata.
 
     A copy of the tensors alone, such as a safetensors file without metadata, has lost them, and no tensor tells these
@@ -431,13 +431,20 @@ def _note_heads(layer: NFSM, state_dict: Any, prefix: str, local_metadata: dict[
     local_metadata["heads"] = layer.heads
 
 
-def _refuse_other_layers(
-    layer: NFSM, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool, missing: list[str],
+def refuse_other_heads(
+    layer: Any, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool, missing: list[str],
     unexpected: list[str], errors: list[str],
 ) -> None:  # fmt: skip
     heads = local_metadata.get("heads")
     if heads is not None and tuple(heads) != layer.heads:
         errors.append(f"{prefix}heads: the state dict is of heads {tuple(heads)}, and this layer has {layer.heads}.")
+
+
+def _refuse_other_layers(
+    layer: NFSM, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool, missing: list[str],
+    unexpected: list[str], errors: list[str],
+) -> None:  # fmt: skip
+    refuse_other_heads(layer, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)
     mixed = [name for name in state_dict if name.startswith(f"{prefix}mix_proj.")]
     weight = f"{prefix}mix_proj.weight"
     if f"{prefix}weight" in state_dict and (not mixed or weight in mixed):  # a wrapped projection has other names

@@ -9,8 +9,9 @@ and seed are trained by turns in one process, so that all have the same load bes
 states, whose temperature falls, and trains the last part of the time with the exact ones it is evaluated with.
 
 The recurrent layer reads a convolution of the last four tokens, a map of the last two, or the token alone. The last two
-have few distinct inputs, and the NFSM computes its tables and gates once for each of them. `registers` has a free
-table for each pair of tokens, which says where an index comes from and not where it goes, so that values are exchanged.
+have few distinct inputs, and the NFSM computes its tables and gates once for each of them. `registers` is the layer
+`detent.nn.Registers` with free tables for each pair of tokens; its tables say where an index comes from and not where
+it goes, so that values are exchanged.
 """
 
 from __future__ import annotations
@@ -26,8 +27,7 @@ from torch.nn import functional as F
 
 from detent import NFSM, native
 from detent._types import Bools, Ints
-from detent.nn import GRU, LSTM, CausalConvolution, register_values, soften
-from detent.ops.interface import resolve
+from detent.nn import GRU, LSTM, CausalConvolution, Registers, soften
 from detent.ops.tables import entry_offsets
 from detent.records import Row, stamp
 
@@ -162,42 +162,16 @@ class Paired(Pairs):
         return h + self.layer(self.read(embedding, tokens)[1:])[0]
 
 
-class Registers(Pairs):
-    """h + what the last two tokens read from registers that copy one another.
+class RegisterPairs(Pairs):
+    """h + registers(last two tokens), with a free table for each pair of tokens."""
 
-    Each of r heads has d registers and, for each pair of tokens, a table: logits of its own and common ones. The arg
-    max of row j is the register that j copies in this step. `set` copies a register that never changes, a swap
-    exchanges two. Registers begin with learned value vectors, so a state is an index of one of these for every
-    register, and exact. With soft states at temperature T a row is its softmax with probability T, else exact with the
-    gradient of the softmax.
-    """
-
-    def __init__(
-        self, heads: int = 4, registers: int = 12, value_width: int = 4, *, vocabulary: int = VOCABULARY,
-        width: int = WIDTH,
-    ) -> None:  # fmt: skip
+    def __init__(self, layer: Registers, width: int = WIDTH) -> None:
         super().__init__(width)
-        r, d = heads, registers
-        self.tables = nn.Parameter(0.7 * torch.randn((vocabulary + 1) * vocabulary, r, d, d))
-        self.common_tables = nn.Parameter(torch.linspace(5, 7, r)[:, None, None] * torch.eye(d))
-        self.values = nn.Parameter(torch.randn(r, d, value_width))
-        self.gate_proj, self.out_proj = nn.Linear(width, r * d), nn.Linear(r * value_width, width)
-        with torch.no_grad():
-            self.gate_proj.weight *= 3
-        self.soft_temperature: float | None = None
+        self.layer = layer
 
     def forward(self, h: Tensor, embedding: Tensor, tokens: Tensor) -> Tensor:
         pairs, rows, index = self.read(embedding, tokens)
-        logits = self.tables[pairs] + self.common_tables
-        sources = exact = F.one_hot(logits.argmax(-1), logits.shape[-1]).to(logits)
-        if self.training:
-            temperature = self.soft_temperature or 0.0
-            soft = (logits / (temperature or 1.0)).softmax(-1)
-            rounded = torch.rand(*logits.shape[:-1], 1) >= temperature
-            sources = soft + torch.where(rounded, exact - soft, 0.0).detach()
-        held = register_values(sources, index, self.values, resolve("auto"))
-        gate = self.gate_proj(rows).view(len(rows), *self.values.shape[:2])[index]
-        return h + self.out_proj((held * gate[..., None]).sum(-2).flatten(2))
+        return h + self.layer((rows, index), ids=pairs[index])[0]
 
 
 class PairTable(nn.Module):
@@ -236,6 +210,11 @@ def memory() -> NFSM:
     return layer
 
 
+def registers() -> Registers:
+    """Six heads of twelve registers, with free tables for each pair of tokens."""
+    return Registers(WIDTH, (12,) * 6, value_width=4, inputs=(VOCABULARY + 1) * VOCABULARY)
+
+
 def remembering(layer: GRU | LSTM) -> GRU | LSTM:
     """The same for the gate that keeps the state: a bias from 0 in the first unit to 4 in the last.
 
@@ -253,7 +232,7 @@ class Cell:
     recurrence: Callable[[], nn.Module | None]
     lr: float = 8e-3
     tables: float = 1.0
-    """The learning rate of free tables is so many times the other one."""
+    """The learning rate of free tables, and of the logits common to all of them, is so many times the other one."""
     batch: int = BATCH
     soft: tuple[float, float, float] | None = None
     """Soft states at temperature 1 until this share of the time, at falling ones down to the last one, exact from this
@@ -262,7 +241,7 @@ class Cell:
 
 CELLS: dict[str, Cell] = {
     "nfsm": Cell(lambda: Paired(memory()), soft=(0.6, 0.3, 0.85)),
-    "registers": Cell(Registers, tables=12.0, batch=16, soft=(0.5, 0.3, 0.8)),
+    "registers": Cell(lambda: RegisterPairs(registers()), tables=12.0, batch=16, soft=(0.5, 0.3, 0.8)),
     "gru": Cell(lambda: Convolved(remembering(GRU(WIDTH)))),
     "gru_pairs": Cell(lambda: PairTable(remembering(GRU(WIDTH)))),
     "lstm": Cell(lambda: Convolved(remembering(LSTM(WIDTH)))),
@@ -322,7 +301,8 @@ class Fit:
         self.model, self.cell, self.texts, self.generator, self.seconds = model, cell, texts, generator, seconds
         rates: dict[float, list[nn.Parameter]] = {}
         for name, parameter in model.named_parameters():
-            rates.setdefault(cell.tables if name.endswith("tables") else 1.0, []).append(parameter)
+            free = name.endswith(("tables", "layer.bias"))
+            rates.setdefault(cell.tables if free else 1.0, []).append(parameter)
         groups = [{"params": parameters, "rate": cell.lr * rate} for rate, parameters in rates.items()]
         self.optimizer = torch.optim.AdamW(groups, cell.lr, weight_decay=0.0, fused=True)
         self.steps, self.used = 0, 0.0

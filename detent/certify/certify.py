@@ -87,8 +87,11 @@ class Verdict:
         if self.failure is not None:
             return f"not certified: {self.failure.explain()}."
         words = "every word of the grammar" if self.restricted else "every word"
+        what = "the output after"
+        if self.question is not None and len(self.target.labels) == 1:
+            what = "every answer in"
         return (
-            f"certified: the output after {words} of any length equals the target's; {self.configurations:,} "
+            f"certified: {what} {words} of any length equals the target's; {self.configurations:,} "
             f"configurations are reached ({self.joint_indices:,} joint indices), and {self.correspondence()}."
         )
 

@@ -43,7 +43,7 @@ from detent.tasks import AnswerTask, Task
 from detent.tasks.task import Question, Register
 from detent.train.build import build_model
 from detent.train.cascade import run_tables
-from detent.train.config import TrainConfig
+from detent.train.config import ANSWER_STEPS, TrainConfig
 from detent.train.optimizer import Adam
 from detent.train.phases import Phase
 from detent.train.stack_pretraining import train_stack
@@ -62,10 +62,12 @@ SYMBOLS_MORE = 5
 BEGIN, LONGEST, GROW_LOWER, GROW_UPPER = 2, 6, 500, 100
 """The longest words have so many sentences more than the shortest, at first and at last, and one more after so many
 steps of the first and of the second part."""
-CHECK_EVERY, CHECK_WORDS, CHECK_SENTENCES = 50, 512, (0, 4, 16, 32)
+CHECK_EVERY, CHECK_WORDS, CHECK_SENTENCES = 50, 512, (4, 0, 16, 32)
 """Words of a check, and how many sentences more than the shortest they have."""
-STEPS_LOWER, STEPS_UPPER = 4_000, 1_500
-"""The most steps of the first and of the second part."""
+STEPS_UPPER = 600
+"""The most steps of the second part: then the kept lower part is given up, and its group drawn anew."""
+PATIENCE, AHEAD = 1_500, 0.8
+"""A group is drawn anew when after so many steps less than this share of words four sentences longer is right."""
 STAGE = "answer-cascade"
 """The kept tables, in the folder of a run."""
 
@@ -163,7 +165,7 @@ class AnswerCascadePhase(Phase):
     A row has the share of right answers of the best head of every query at the longest words of the check.
     """
 
-    STATE = (*Phase.STATE, "begun", "behind")
+    STATE = (*Phase.STATE, "begun", "group", "drawn")
 
     def __init__(self, task: Task, generator: np.random.Generator, weights: torch.Generator) -> None:
         assert task.question is not None
@@ -176,10 +178,10 @@ class AnswerCascadePhase(Phase):
         super().__init__("cascade", module, Adam(module.parameters(), LR, fused=True), generator, CHECK_EVERY)
         self.kept = AnswerCascade()
         self.shortest = next(length for length in range(1, 1_000) if has_words(task, length))
-        self.begun = 0
-        """The step at which the second part began."""
-        self.behind = [0] * GROUPS
-        """For every group, at how many checks another one was ahead."""
+        self.begun, self.group = 0, 0
+        """The step at which the part began that is trained now, and the group whose lower part is kept."""
+        self.drawn = [0] * GROUPS
+        """For every group, the step at which it was drawn."""
 
     @property
     def learned(self) -> bool:
@@ -187,9 +189,7 @@ class AnswerCascadePhase(Phase):
 
     @property
     def done(self) -> bool:
-        if self.kept.lower is None:
-            return self.steps >= STEPS_LOWER
-        return self.learned or self.steps - self.begun >= STEPS_UPPER
+        return self.learned or self.steps >= ANSWER_STEPS
 
     def sample(self, batch: int, sentences: int, *, query: int | None = None) -> tuple[Ints, Ints, Ints]:
         """(symbols: B L, queries: B, answers: B) of words so many sentences longer than the shortest, and a bit."""
@@ -208,7 +208,7 @@ class AnswerCascadePhase(Phase):
     def step(self) -> None:
         first = self.kept.lower is None
         heads, grow = (self.first, GROW_LOWER) if first else (self.second, GROW_UPPER)
-        most = min(LONGEST, BEGIN + (self.steps - self.begun) // grow)
+        most = min(LONGEST, BEGIN + (self.steps - (0 if first else self.begun)) // grow)
         sentences = int(self.generator.integers(0, most + 1))
         words, queries, answers = self.sample(BATCH, sentences, query=0 if first else None)
         inputs = words if first else self.kept.inputs(words)
@@ -220,11 +220,9 @@ class AnswerCascadePhase(Phase):
 
     def check(self) -> Row:
         """Answer fresh words by the arg max tables; keep a lower part, then heads, that are right on all of them."""
-        if self.kept.lower is None:
-            right = self.check_first()
-        else:
-            right = self.check_second()
-        return {"loss": self.loss, "layer": int(self.begun > 0), "right": [round(share, 4) for share in right]}
+        layer = int(self.kept.lower is not None)
+        right = self.check_second() if layer else self.check_first()
+        return {"loss": self.loss, "layer": layer, "right": [round(share, 4) for share in right]}
 
     @torch.no_grad()
     def check_first(self) -> list[float]:
@@ -238,8 +236,19 @@ class AnswerCascadePhase(Phase):
                 shares[row, h] = (answers[h, index] == wanted).mean()
         best = int(shares.min(0).argmax())
         if shares[:, best].min() == 1.0:
-            self.kept.lower, self.begun = lower[:, best // PAIRS].copy(), self.steps
+            self.begun, self.group = self.steps, best // PAIRS
+            self.kept.lower = lower[:, self.group].copy()
+        ahead = shares[0].reshape(GROUPS, PAIRS).max(1) >= AHEAD
+        late = [g for g in range(GROUPS) if not ahead[g] and self.steps - self.drawn[g] >= PATIENCE]
+        self.draw_groups(late)
         return [float(shares[-1].max())]
+
+    def draw_groups(self, groups: list[int]) -> None:
+        """Draw groups anew."""
+        drawing = torch.Generator().manual_seed(int(self.generator.integers(2**62)))
+        self.first.draw(groups, drawing, self.optimizer)
+        for g in groups:
+            self.drawn[g] = self.steps
 
     @torch.no_grad()
     def check_second(self) -> list[float]:
@@ -257,6 +266,10 @@ class AnswerCascadePhase(Phase):
             best = max(heads, key=lambda h: shares[:, h].min())
             if query not in self.kept.upper and shares[:, best].min() == 1.0:
                 self.kept.upper[query], self.kept.answers[query] = upper[:, best, 0].copy(), answers[best].copy()
+        if not self.learned and self.steps - self.begun >= STEPS_UPPER:
+            self.kept, self.begun = AnswerCascade(), self.steps
+            self.draw_groups([self.group])
+            self.second.draw([0], torch.Generator().manual_seed(self.steps), self.optimizer)
         return [float(shares[-1, query * SECOND : (query + 1) * SECOND].max()) for query in range(self.queries)]
 
     def state(self) -> dict[str, Any]:

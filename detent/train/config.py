@@ -136,8 +136,8 @@ FINETUNE = EndToEndConfig(
 
 CASCADE_STEPS = 2_100
 """The most steps of a cascade: 600 of the first layer, 1,500 of the second; see cascade.py."""
-ANSWER_STEPS = 5_500
-"""The most steps of a cascade from answers: 4,000 of both layers, 1,500 of the second; see answer_cascade.py."""
+ANSWER_STEPS = 8_000
+"""The most steps of a cascade from answers; see answer_cascade.py."""
 PROBED = 16
 """Labels up to which a head holds all of them ..."""
 PROBED_REACHING = 64

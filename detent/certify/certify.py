@@ -118,9 +118,7 @@ def certify(
     - `labels`: whether its labels are the target's states or its outputs.
     - `question`: what is asked on the way, for a machine that gives answers.
     """
-    walk = _ProductWalk(
-        _Transitions.of(machine), Target.of(target, labels, merged=question is None), question
-    )
+    walk = _ProductWalk(_Transitions.of(machine), Target.of(target, labels, merged=question is None), question)
     failure = walk.run()
     pairs = walk.pairs
     return Verdict(

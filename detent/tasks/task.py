@@ -2,8 +2,8 @@
 
     B  words     L  their length     n  states of the machine
 
-`Task.sample` draws a batch; the label at every position is the state of the machine, or its output in an `OutputTask`; in
-an `AnswerTask` only the answer at the end of a word is a label.
+`Task.sample` draws a batch; the label at every position is the state of the machine, or its output in an
+`OutputTask`; in an `AnswerTask` only the answer at the end of a word is a label.
 Labels come from running the machine, never from a formula.
 """
 

@@ -55,7 +55,7 @@ GROUPS, PAIRS, LOWER, UPPER = 3, 2, 8, 6
 """Groups of heads, heads of a group, and indices of their parts, while both layers are learned."""
 SECOND, SECOND_SIZE = 3, 8
 """Upper heads for each query, and their indices, when the first layer is kept."""
-REMEMBER_LOWER, REMEMBER_UPPER = 2.0, 6.0
+REMEMBER_LOWER, REMEMBER_UPPER = 1.0, 6.0
 """Bias of the logits that keep an index where it is."""
 SYMBOLS_MORE = 5
 """Words gain so many symbols at a time: a sentence of a story."""
@@ -66,7 +66,7 @@ CHECK_EVERY, CHECK_WORDS, CHECK_SENTENCES = 50, 512, (4, 0, 16, 32)
 """Words of a check, and how many sentences more than the shortest they have."""
 STEPS_UPPER = 600
 """The most steps of the second part: then the kept lower part is given up, and its group drawn anew."""
-PATIENCE, AHEAD = 1_500, 0.8
+PATIENCE, AHEAD = 800, 0.7
 """A group is drawn anew when after so many steps less than this share of words four sentences longer is right."""
 STAGE = "answer-cascade"
 """The kept tables, in the folder of a run."""
@@ -102,8 +102,9 @@ class AnswerHeads(nn.Module):
         for g in groups:
             heads = slice(g * pairs, (g + 1) * pairs)
             parts = ((self.lower, slice(g, g + 1)), (self.upper, heads), (self.readout, heads))
-            scales = ((1.0, REMEMBER_LOWER * torch.eye(d1)), (1.0, REMEMBER_UPPER * torch.eye(d2)), (0.5, 0.0))
-            for (parameter, part), (scale, bias) in zip(parts, scales, strict=True):
+            biases = (REMEMBER_LOWER * torch.eye(d1), REMEMBER_UPPER * torch.eye(d2), torch.zeros(d2))
+            for (parameter, part), bias in zip(parts, biases, strict=True):
+                scale = 0.5 if parameter is self.readout else 1.0
                 noise = torch.randn(parameter[:, part].shape, generator=generator)
                 parameter[:, part] = scale * noise + bias
                 for moment in ("exp_avg", "exp_avg_sq") if optimizer is not None else ():
@@ -199,10 +200,13 @@ class AnswerCascadePhase(Phase):
         parts: list[tuple[Ints, Ints, Ints]] = []
         while sum(len(queries) for _, queries, _ in parts) < batch:
             drawn = self.task.sample(batch, length, self.generator)
-            assert drawn.queries is not None and drawn.answers is not None
+            assert drawn.queries is not None
+            assert drawn.answers is not None
             some = np.ones(batch, bool) if query is None else drawn.queries == query
             parts.append((drawn.inputs[some], drawn.queries[some], drawn.answers[some]))
-        words, queries, answers = (np.concatenate(arrays)[:batch].astype(np.int64) for arrays in zip(*parts, strict=True))
+        words, queries, answers = (
+            np.concatenate(arrays)[:batch].astype(np.int64) for arrays in zip(*parts, strict=True)
+        )
         return words, queries, answers
 
     def step(self) -> None:
@@ -305,8 +309,8 @@ def learned_task(task: Task, kept: AnswerCascade) -> Task:
 
     States are the joint indices that words of the grammar reach.
     """
-    assert kept.lower is not None and task.question is not None
-    V, queries = task.machine.n_symbols, sorted(kept.upper)
+    assert task.question is not None
+    queries = sorted(kept.upper)
     codes, tables = reachable_codes(kept, task.grammar)
     registers = []
     for column, name in enumerate(("the first layer", *(f"the head of query {query}" for query in queries))):
@@ -343,7 +347,10 @@ def reachable_codes(kept: AnswerCascade, grammar: Moore) -> tuple[Ints, Ints]:
             if not permitted[then := row[place]]:
                 continue
             input = symbol * d1 + code[0]
-            after = (lower[symbol][code[0]], *(table[input][index] for table, index in zip(upper, code[1:], strict=True)))
+            after = (
+                lower[symbol][code[0]],
+                *(table[input][index] for table, index in zip(upper, code[1:], strict=True)),
+            )
             edges[symbol, number[code]] = number.setdefault(after, len(number))
             if (then, after) not in seen:
                 seen.add((then, after))
@@ -356,7 +363,9 @@ def reachable_codes(kept: AnswerCascade, grammar: Moore) -> tuple[Ints, Ints]:
 
 def train_answer_cascade(config: TrainConfig, task: AnswerTask, trainer: Trainer) -> Backbone:
     """Learn tables of two layers from words and the answers at their ends, and distill them into a network."""
-    phase = AnswerCascadePhase(task, np.random.default_rng([config.seed, 4]), torch.Generator().manual_seed(config.seed))
+    phase = AnswerCascadePhase(
+        task, np.random.default_rng([config.seed, 4]), torch.Generator().manual_seed(config.seed)
+    )
     trainer.run_phase(phase, keep=True)
     kept, path = phase.kept, None if trainer.run_dir is None else trainer.run_dir.stage_path(STAGE)
     if trainer.paused:

@@ -59,7 +59,7 @@ def given() -> AnswerCascade:
             upper[name, PEOPLE + name, 1 + first] = 1 + first
     answers = np.array([0, 0, 1, 2])
     tables = {item: upper[item].reshape(V * 4, 4) for item in range(PEOPLE)}
-    return AnswerCascade(lower, tables, {item: answers for item in range(PEOPLE)})
+    return AnswerCascade(lower, tables, dict.fromkeys(range(PEOPLE), answers))
 
 
 def test_learned_task_answers_as_the_kept_tables_do() -> None:
@@ -153,6 +153,7 @@ def test_a_run_from_answers_is_certified_and_says_so(learned: tuple[Run, Path]) 
     assert (folder / "stage-answer-cascade.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_a_run_that_died_after_its_cascade_ends_in_the_same_weights(learned: tuple[Run, Path], tmp_path: Path) -> None:
     def die(row: Row) -> None:
         if row["phase"] == "pretrain":

@@ -329,7 +329,7 @@ class TrainConfig:
     seed: int = 42
     """Of words, initial weights and noise."""
     supervise: str = "states"
-    """The label at every symbol: the `states` of the machine or its `outputs`; or `answers`, at the end of words alone."""
+    """The label at every symbol: the `states` of the machine or its `outputs`; or `answers`, at words' ends alone."""
     heads: tuple[int, ...] | None = None
     """Indices of each head of an NFSM; chosen by the library when not given."""
     width: int = 128

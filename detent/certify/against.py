@@ -14,8 +14,9 @@ from detent.automata import Mealy, Moore, distinguishing_word, format_word
 from detent.certify.target import QuestionMachine, Target
 from detent.errors import InvalidMachine
 from detent.extract.result import REFUSED
-from detent.tasks import Task
+from detent.tasks import AnswerTask, Task
 from detent.tasks.shuffled_objects import PEOPLE
+from detent.tasks.task import UNLABELED
 
 PERMITTED = "permitted"
 
@@ -23,8 +24,11 @@ PERMITTED = "permitted"
 def difference_from_task(content: dict[str, Any], task: Task) -> str | None:
     """Why the target of a certificate that was checked is not that of a task; None if it is.
 
-    Machines and grammars are compared on all words, symbols and labels by name; questions entry by entry.
+    Machines and grammars are compared on all words, symbols and labels by name; questions entry by entry. A certificate
+    about answers alone is one of the task if the answers are.
     """
+    if task.question is not None and content["target"].get("outputs") == [UNLABELED]:
+        task = AnswerTask.of_task(task)
     inside = target_machine(content["target"], content["symbols"])
     wanted = Target.of(task.machine, content["target"]["says"])
     if inside.symbols != wanted.symbols:

@@ -147,6 +147,8 @@ def test_a_run_from_answers_is_certified_and_says_so(learned: tuple[Run, Path]) 
     assert check(content)
     assert "float32" in run.certificate().proved
     assert difference_from_task(content, run.task) is None
+    assert difference_from_task(content, get_task("TSO2")) is None
+    assert difference_from_task(content, STORIES) is not None
     content = {**content, "target": {**content["target"], "tables": np.zeros_like(run.task.machine.tables).tolist()}}
     assert "about other states" in str(difference_from_task(content, run.task))
     assert load_run(folder).certified

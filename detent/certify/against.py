@@ -14,8 +14,9 @@ from detent.automata import Mealy, Moore, distinguishing_word, format_word
 from detent.certify.target import QuestionMachine, Target
 from detent.errors import InvalidMachine
 from detent.extract.result import REFUSED
-from detent.tasks import Task
+from detent.tasks import AnswerTask, Task
 from detent.tasks.shuffled_objects import PEOPLE
+from detent.tasks.task import UNLABELED
 
 PERMITTED = "permitted"
 
@@ -23,8 +24,11 @@ PERMITTED = "permitted"
 def difference_from_task(content: dict[str, Any], task: Task) -> str | None:
     """Why the target of a certificate that was checked is not that of a task; None if it is.
 
-    Machines and grammars are compared on all words, symbols and labels by name; questions entry by entry.
+    Machines and grammars are compared on all words, symbols and labels by name; questions entry by entry. A certificate
+    about answers alone is one of the task if the answers are.
     """
+    if task.question is not None and content["target"].get("outputs") == [UNLABELED]:
+        task = AnswerTask.of_task(task)
     inside = target_machine(content["target"], content["symbols"])
     wanted = Target.of(task.machine, content["target"]["says"])
     if inside.symbols != wanted.symbols:
@@ -91,6 +95,11 @@ def _question_difference(content: dict[str, Any], task: Task) -> str | None:
         return f"{'the file' if wanted is None else task.name} asks a question, and the other does not"
     if wanted is None:
         return None
+    # answers belong to states by number, and equal outputs may hide different states
+    target, machine = content["target"], task.machine
+    same = tuple(target["states"]) == machine.states and target["start"] == machine.start
+    if not same or not np.array_equal(target["tables"], machine.tables):
+        return f"its questions are about other states, or in another order, than those of {task.name}"
     inside = question_machine(content["question"])
     same = (
         inside.answers == wanted.answers

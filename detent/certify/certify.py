@@ -87,8 +87,11 @@ class Verdict:
         if self.failure is not None:
             return f"not certified: {self.failure.explain()}."
         words = "every word of the grammar" if self.restricted else "every word"
+        what = "the output after"
+        if self.question is not None and len(self.target.labels) == 1:
+            what = "every answer in"
         return (
-            f"certified: the output after {words} of any length equals the target's; {self.configurations:,} "
+            f"certified: {what} {words} of any length equals the target's; {self.configurations:,} "
             f"configurations are reached ({self.joint_indices:,} joint indices), and {self.correspondence()}."
         )
 
@@ -115,7 +118,7 @@ def certify(
     - `labels`: whether its labels are the target's states or its outputs.
     - `question`: what is asked on the way, for a machine that gives answers.
     """
-    walk = _ProductWalk(_Transitions.of(machine), Target.of(target, labels), question)
+    walk = _ProductWalk(_Transitions.of(machine), Target.of(target, labels, merged=question is None), question)
     failure = walk.run()
     pairs = walk.pairs
     return Verdict(

@@ -38,10 +38,11 @@ class Target:
     """A n: the correct label when a symbol is read in a state."""
 
     @classmethod
-    def of(cls, machine: Moore | Mealy, label_kind: LabelKind) -> Target:
+    def of(cls, machine: Moore | Mealy, label_kind: LabelKind, *, merged: bool = True) -> Target:
         """A machine whose states are the labels, or whose outputs are.
 
-        With outputs, equivalent states are merged: only behavior counts.
+        With outputs, equivalent states are merged, because only behavior counts; but not where a question is asked
+        about states, which may have equal outputs and different answers: `merged=False`.
         """
         if label_kind not in ("states", "outputs"):
             raise InvalidInput(f"labels must be 'states' or 'outputs' of the target; got {label_kind!r}.")
@@ -50,7 +51,7 @@ class Target:
                 symbols=machine.symbols, states=machine.states, start=machine.start, tables=machine.tables,
                 label_kind=label_kind, labels=machine.states, wanted=machine.tables,
             )  # fmt: skip
-        small = minimize(machine.to_mealy())
+        small = minimize(machine.to_mealy()) if merged else machine.to_mealy()
         return cls(
             symbols=small.symbols, states=small.states, start=small.start, tables=small.tables,
             label_kind=label_kind, labels=small.outputs, wanted=small.readout,

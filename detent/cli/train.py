@@ -39,7 +39,9 @@ def train(
     ] = None,
     supervise: Annotated[
         str | None,
-        typer.Option(help="Labels: states or outputs. Default: the outputs of a Mealy machine, else states."),
+        typer.Option(
+            help="Labels: states, outputs, or answers alone. Default: the outputs of a Mealy machine, else states."
+        ),
     ] = None,
     heads: Annotated[
         str | None, typer.Option(metavar="D,D,...", help="Indices of each head. Default: chosen by the library.")

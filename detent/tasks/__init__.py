@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from detent.tasks.samplers import Sampler as Sampler
     from detent.tasks.shuffled_objects import StorySampler as StorySampler
     from detent.tasks.shuffled_objects import tracking_shuffled_objects as tracking_shuffled_objects
+    from detent.tasks.task import AnswerTask as AnswerTask
     from detent.tasks.task import Batch as Batch
     from detent.tasks.task import OutputTask as OutputTask
     from detent.tasks.task import Question as Question

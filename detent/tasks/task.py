@@ -2,7 +2,8 @@
 
     B  words     L  their length     n  states of the machine
 
-`Task.sample` draws a batch; the label at every position is the state of the machine, or its output in an `OutputTask`.
+`Task.sample` draws a batch; the label at every position is the state of the machine, or its output in an
+`OutputTask`; in an `AnswerTask` only the answer at the end of a word is a label.
 Labels come from running the machine, never from a formula.
 """
 
@@ -23,6 +24,8 @@ from detent.tasks.samplers import IidLetters, Sampler
 
 CHUNK = 1 << 16
 LabelKind = Literal["states", "outputs"]
+UNLABELED = "unlabeled"
+"""The label of every symbol where only answers are labels."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -216,6 +219,33 @@ class OutputTask(Task):
         """Words of one length, with outputs as labels."""
         drawn = super().sample(batch, length, generator)
         return replace(drawn, states=self.outputs(drawn))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerTask(OutputTask):
+    """The same words, of which the answer to the question at their end is the only label; states stay hidden.
+
+    The machine has one output, so that comparing outputs is comparing answers.
+
+    >>> from detent.tasks import task
+    >>> AnswerTask.of_task(task("TSO3")).labels
+    ('unlabeled',)
+    """
+
+    @classmethod
+    def of_task(cls, task: Task) -> AnswerTask:
+        """The task with answers for labels."""
+        machine = task.machine
+        if task.question is None or not isinstance(machine, Moore):
+            raise InvalidConfig(f"{task.name} asks no question; answers are labels of TSO3, TSO4 and TSO5.")
+        unlabeled = Moore(
+            symbols=machine.symbols, tables=machine.tables, states=machine.states, start=machine.start,
+            outputs=(UNLABELED,), readout=np.zeros(machine.n_states, np.int64),
+        )  # fmt: skip
+        return cls(
+            name=task.name, machine=unlabeled, sampler=task.sampler, sweep_sampler=task.sweep_sampler,
+            question=task.question, layers=task.layers, about=task.about,
+        )  # fmt: skip
 
 
 def _rechunk(blocks: Iterator[Ints], batch: int, length: int, chunk: int) -> Iterator[Ints]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from detent.errors import InvalidConfig, unknown
 from detent.records import write_atomically
-from detent.tasks import OutputTask, Task
+from detent.tasks import AnswerTask, OutputTask, Task
 from detent.tasks.access_words import AccessWords
 from detent.tasks.samplers import Sampler
 from detent.train.schedule import cosine
@@ -32,7 +32,7 @@ CELLS = {
 """The recurrent layers that can be trained by name."""
 BASELINES = tuple(name for name in CELLS if name != "nfsm")
 GRADIENTS = ("auto", "fast", "autograd")
-SUPERVISION = ("states", "outputs")
+SUPERVISION = ("states", "outputs", "answers")
 STOPS = ("certified", "checks")
 MAX_SEED = (1 << 62) - 1
 
@@ -136,6 +136,8 @@ FINETUNE = EndToEndConfig(
 
 CASCADE_STEPS = 2_100
 """The most steps of a cascade: 600 of the first layer, 1,500 of the second; see cascade.py."""
+ANSWER_STEPS = 8_000
+"""The most steps of a cascade from answers; see answer_cascade.py."""
 PROBED = 16
 """Labels up to which a head holds all of them ..."""
 PROBED_REACHING = 64
@@ -327,7 +329,7 @@ class TrainConfig:
     seed: int = 42
     """Of words, initial weights and noise."""
     supervise: str = "states"
-    """The label at every symbol: the `states` of the machine, or its `outputs`."""
+    """The label at every symbol: the `states` of the machine or its `outputs`; or `answers`, at words' ends alone."""
     heads: tuple[int, ...] | None = None
     """Indices of each head of an NFSM; chosen by the library when not given."""
     width: int = 128
@@ -366,6 +368,8 @@ class TrainConfig:
             raise InvalidConfig(f"{self.cell} is trained on states; leave out supervision by {self.supervise}.")
         if self.supervise == "outputs" and self.recipe == "distill":
             raise InvalidConfig("the recipe 'distill' is given states; outputs go with 'induce' and 'paper'.")
+        if self.supervise == "answers" and self.recipe != "gradient":
+            raise InvalidConfig(f"answers alone go with the recipe 'gradient'; {self.recipe!r} is given states.")
         if self.stop not in STOPS:
             raise unknown("stopping rule", self.stop, STOPS)
         if self.restarts < 0:
@@ -379,7 +383,7 @@ class TrainConfig:
         """The most steps of every phase, by its name."""
         return {
             "wide": self.gradient.steps, "pretrain": self.pretrain.steps, "end_to_end": self.end_to_end.steps,
-            "finetune": self.finetune.steps, "cascade": CASCADE_STEPS,
+            "finetune": self.finetune.steps, "cascade": ANSWER_STEPS if self.supervise == "answers" else CASCADE_STEPS,
             **({} if self.free_tables is None else {"free_tables": self.free_tables.steps}),
         }  # fmt: skip
 
@@ -390,6 +394,8 @@ class TrainConfig:
 
     def apply_supervision(self, task: Task) -> Task:
         """The task with the labels that this configuration trains on."""
+        if self.supervise == "answers":
+            return task if isinstance(task, AnswerTask) else AnswerTask.of_task(task)
         return OutputTask.of_task(task) if self.supervise == "outputs" and task.label_kind != "outputs" else task
 
     def adapt_to_task(self, task: Task) -> TrainConfig:

@@ -37,8 +37,9 @@ from detent.extract import Budget, Extracted, extract
 from detent.nn import Backbone
 from detent.nn.pruning import PruneStep, prune, prune_indices
 from detent.records import Row
-from detent.tasks import Task
+from detent.tasks import AnswerTask, Task
 from detent.tasks.access_words import AccessWords
+from detent.train.answer_cascade import train_answer_cascade
 from detent.train.build import build_model
 from detent.train.cascade import train_cascade
 from detent.train.config import LARGEST_FREE, GradientConfig, TrainConfig
@@ -78,8 +79,11 @@ LONG = 8
 def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
     """Train wide, prune, widen margins; train the wide network further where the pruned one errs on long words.
 
-    A task of two layers is learned as a cascade of free tables (`cascade.py`).
+    A task of two layers is learned as a cascade of free tables (`cascade.py`), from answers alone, too
+    (`answer_cascade.py`).
     """
+    if isinstance(task, AnswerTask):
+        return train_answer_cascade(config, task, trainer)
     if task.layers is not None:
         return train_cascade(config, task, trainer)
     attempt = trainer.checkpointer.attempt

@@ -96,7 +96,7 @@ class RunDir:
             return
         self.path.mkdir(parents=True, exist_ok=True)
         known = by_name(config.task)
-        if known is None or known.machine != task.machine:
+        if known is None or config.apply_supervision(known).machine != task.machine:
             write_machine(task.machine, self.target_path)
         config.save(self.config_path)
 

@@ -24,9 +24,9 @@ def extract_and_certify(model: Backbone, task: Task, budget: Budget | None = Non
     people = PEOPLE[: task.question.n_answers]
     question = QuestionMachine.at_end(task.question, machine, task.grammar, people)
     extracted = extract(
-        model.eval(), labels=machine.states, answers=people, grammar=task.grammar, budget=budget or Budget()
+        model.eval(), labels=task.labels, answers=people, grammar=task.grammar, budget=budget or Budget()
     )
-    return extracted, certify(extracted, machine, question=question)
+    return extracted, certify(extracted, machine, labels=task.label_kind, question=question)
 
 
 def make_certificate(model: Backbone, extracted: Extracted, verdict: Verdict, *, title: str) -> Certificate:

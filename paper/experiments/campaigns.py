@@ -228,21 +228,19 @@ def text_jobs(options: Options) -> Iterator[Job]:
 
 
 def story_learning_jobs(options: Options) -> Iterator[Job]:
-    """In the form `cascade` from states; in the form `wide` from states and answers first, then from answers alone."""
+    """From states and answers first, then from answers alone."""
     form, seconds = options.settings["form"], float(options.settings["seconds"])
     if form not in story_learning.FORMS:
         raise unknown("form", str(form), story_learning.FORMS)
-    if form == "cascade":
-        for name in options.tasks:
-            for seed in options.seeds:
-                key: Row = {"task": name, "form": form, "seed": seed}
-                yield Job(key, partial(story_learning.cascade_row, name, seed))
-        return
     for kind in story_learning.SUPERVISION:
         for name in options.tasks:
             for seed in options.seeds:
-                key = {"task": name, "supervision": kind, "seed": seed, "budget_seconds": seconds}
-                yield Job(key, partial(story_learning.story_learning_row, name, kind, seed, seconds))
+                key: Row = {"task": name, "supervision": kind, "seed": seed}
+                if form == "cascade":
+                    yield Job({**key, "form": form}, partial(story_learning.cascade_row, name, kind, seed))
+                else:
+                    compute = partial(story_learning.story_learning_row, name, kind, seed, seconds)
+                    yield Job({**key, "budget_seconds": seconds}, compute)
 
 
 def baseline_row(config: TrainConfig, folder: Path, until: int | None = None) -> Row:

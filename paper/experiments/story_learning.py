@@ -4,8 +4,9 @@
 
 The labels are the machine's state at every token and the answer at the end, or the answer alone. Two forms:
 
-- `cascade`: the recipe `gradient`. Heads of two layers are learned one by one as free tables
-  (`detent/train/cascade.py`), and the machine that they are is distilled into a network.
+- `cascade`: the recipe `gradient`. Heads of two layers are learned as free tables, from states one by one
+  (`detent/train/cascade.py`), from answers both layers at once (`detent/train/answer_cascade.py`), and the machine
+  that they are is distilled into a network.
 - `wide`: two wide layers are trained end to end. Stories begin with no swap and gain a sentence whenever most labels
   of a batch are right. The network is pruned.
 
@@ -235,12 +236,12 @@ def certified(model: Backbone, task: Task, stories: Stories) -> Row:
     }  # fmt: skip
 
 
-def cascade_row(name: str, seed: int) -> Row:
+def cascade_row(name: str, supervision: str, seed: int) -> Row:
     """Learn a task of stories by the recipe `gradient`, as a cascade; its row."""
     started = time.process_time()
-    key: Row = {"task": name, "supervision": "states", "form": "cascade", "recipe": "gradient", "seed": seed}
+    key: Row = {"task": name, "supervision": supervision, "form": "cascade", "recipe": "gradient", "seed": seed}
     try:
-        run = train(configure(name, recipe="gradient", seed=seed))
+        run = train(configure(name, recipe="gradient", seed=seed, supervise=supervision))
     except NotLearned as error:
         spent = round(time.process_time() - started, 1)
         return {**key, "learned": False, "certified": False, "verdict": str(error), "cpu_seconds": spent}
@@ -251,7 +252,7 @@ def cascade_row(name: str, seed: int) -> Row:
         "heads": [list(layer) for layer in run.extracted.heads], "certified": run.certified,
         "verdict": run.verdict.explain(), "reached": len(run.extracted.reached),
         "column_margin": round(float(run.extracted.weakest.margin), 4),
-        "label_margin": round(float(run.extracted.label_margins.min()), 4),
+        "label_margin": round(float(run.extracted.label_margins.min()), 4) if supervision == "states" else None,
         "proved": [] if certificate is None else list(certificate.proved),
         "certificate": None if certificate is None else certificate.sha256, "threads": torch.get_num_threads(),
         "cpu_seconds": round(time.process_time() - started, 1),

@@ -64,6 +64,17 @@ def test_difference_from_task_of_a_question() -> None:
     assert difference_from_task(content, story) == "TSO2 asks a question, and the other does not"
 
 
+def test_difference_from_task_of_states_in_another_order() -> None:
+    """Answers belong to states by number: with two states exchanged, they are those of other states."""
+    content, story = certificate("TSO2"), task("TSO2")
+    content["question"]["answers"] = list(story_answers(story))
+    order = [0, 2, 1, *range(3, story.machine.n_states)]
+    target = content["target"]
+    target["states"] = [target["states"][state] for state in order]
+    target["tables"] = [[order[row[state]] for state in order] for row in target["tables"]]
+    assert "its questions are about other states, or in another order" in str(difference_from_task(content, story))
+
+
 def story_answers(story: Task) -> tuple[str, ...]:
     from detent.certify.against import task_question
 

@@ -9,7 +9,7 @@ import pytest
 
 from detent import automata
 from detent.errors import InvalidConfig
-from detent.tasks import BoundedRuns, IidLetters, OutputTask, Task, tracking_shuffled_objects
+from detent.tasks import AnswerTask, BoundedRuns, IidLetters, OutputTask, Task, tracking_shuffled_objects
 
 FLIP_FLOP = automata.flip_flop()
 TASKS = [
@@ -189,3 +189,18 @@ def test_output_task_labels_the_same_words_with_outputs(machine: automata.Moore 
 def test_output_task_refuses_a_task_with_a_question() -> None:
     with pytest.raises(InvalidConfig, match="task TSO3 needs state labels and answers; output labels alone are for"):
         OutputTask.of_task(TASKS[-1])
+
+
+def test_answer_task_labels_the_same_stories_with_their_answers_alone() -> None:
+    story = TASKS[-1]
+    hidden = AnswerTask.of_task(story)
+    batch, told = hidden.sample(16, 60, generator()), story.sample(16, 60, generator())
+    assert (hidden.label_kind, hidden.labels, hidden.registers) == ("outputs", ("unlabeled",), ())
+    assert np.array_equal(batch.inputs, told.inputs)
+    assert np.array_equal(batch.answers, told.answers)
+    assert not batch.states.any()
+
+
+def test_answer_task_refuses_a_task_without_a_question() -> None:
+    with pytest.raises(InvalidConfig, match="Z16 asks no question; answers are labels of TSO3, TSO4 and TSO5"):
+        AnswerTask.of_task(TASKS[0])

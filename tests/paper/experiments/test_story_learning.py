@@ -10,8 +10,10 @@ from detent import NFSM
 from detent.errors import InvalidConfig
 from detent.nn import Backbone
 from detent.tasks import task as get_task
+from detent.train import answer_cascade
 from detent.train.margins import margin_shortfall
 from paper.experiments import story_learning as module
+from paper.experiments.campaigns import CAMPAIGNS
 from paper.experiments.story_learning import MARGIN, Stories, certified, fit, widen_margins, widest
 
 
@@ -95,3 +97,16 @@ def test_widening_ends_where_stories_go_wrong(monkeypatch: pytest.MonkeyPatch) -
     assert kept.readout.bias[0] == 1
     assert model.readout.bias[0] == 0
     assert next(shares, None) is None
+
+
+def test_cascades_are_learned_from_states_and_from_answers() -> None:
+    jobs = list(CAMPAIGNS["story_learning"].jobs(CAMPAIGNS["story_learning"].options(tasks=["TSO3"], seeds=[42])))
+    assert [job.key["supervision"] for job in jobs] == ["states", "answers"]
+    assert [job.key["form"] for job in jobs] == ["cascade", "cascade"]
+
+
+def test_a_cascade_that_finds_nothing_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_cascade, "ANSWER_STEPS", 1)
+    row = module.cascade_row("TSO2", "answers", 0)
+    assert (row["learned"], row["certified"], row["supervision"]) == (False, False, "answers")
+    assert "TSO2 was not learned from answers in 1 steps, attempt 3" in row["verdict"]

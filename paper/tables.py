@@ -242,12 +242,12 @@ def protocols_table(rows: Sequence[Row]) -> Table:
 def paper_full_table(rows: Sequence[Row]) -> Table:
     """The paper's recipe without a limit of steps, run by run: certified at which step, or where it stands.
 
-    Of a run that was resumed, or started anew on such a processor, the row with the most steps counts. Another kind of
-    processor rounds otherwise, and its run of the same seed is another one.
+    Of runs that were paused, the row with the most steps counts. Another processor or newer kernels round otherwise,
+    and a run of the same seed is then another one: a certified run does not hide one that was paused.
     """
-    furthest: dict[tuple[str, int, int, str], Row] = {}
+    furthest: dict[tuple[str, int, int, str, bool], Row] = {}
     for row in sorted(rows, key=lambda row: row["steps"]):
-        furthest[row["task"], row["seed"], -len(row["heads_given"]), _maker(row)] = row
+        furthest[row["task"], row["seed"], -len(row["heads_given"]), _maker(row), row["certified"]] = row
     lines = []
     for _, row in sorted(furthest.items()):
         sizes = row["heads_given"]

@@ -96,8 +96,10 @@ def test_paper_full_table_has_the_furthest_row_of_every_run() -> None:
     }  # fmt: skip
     wide = {**row, "heads_given": [12] * 16, "finished": True, "certified": True, "steps": 50, "best_accuracy": 1.0}
     other = {**row, "machine": {"cpu": "Intel(R) Xeon(R)"}, "steps": 800}
-    assert paper_full_table([{**row, "steps": 1_200}, row, wide, other]).rows == [
+    again = {**row, "finished": True, "certified": True, "steps": 900}
+    assert paper_full_table([{**row, "steps": 1_200}, row, wide, other, again]).rows == [
         ("S4", "42", "16 of 12", "certified", "50", "100%", "10.2", "AMD"),
         ("S4", "42", "4, 3, 2", "paused", "1,200", "0%", "10.2", "AMD"),
+        ("S4", "42", "4, 3, 2", "certified", "900", "0%", "10.2", "AMD"),
         ("S4", "42", "4, 3, 2", "paused", "800", "0%", "10.2", "Intel"),
     ]

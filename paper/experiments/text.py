@@ -211,8 +211,8 @@ def memory() -> NFSM:
 
 
 def registers() -> Registers:
-    """Six heads of twelve registers, with free tables for each pair of tokens."""
-    return Registers(WIDTH, (12,) * 6, value_width=4, inputs=(VOCABULARY + 1) * VOCABULARY)
+    """Two heads of 24 registers, with free tables for each pair of tokens."""
+    return Registers(WIDTH, (24,) * 2, value_width=4, inputs=(VOCABULARY + 1) * VOCABULARY)
 
 
 def remembering(layer: GRU | LSTM) -> GRU | LSTM:

@@ -251,7 +251,7 @@ def test_rows_are_soft_with_the_probability_of_the_temperature(monkeypatch: pyte
 def test_an_untrained_register_keeps_what_it_holds() -> None:
     layer = Registers(16).eval()
     states = layer.states(torch.randn(2, 100, 16))
-    assert torch.equal(states, layer.initial_state(2)[:, None].expand(2, 100, 72))
+    assert torch.equal(states, layer.initial_state(2)[:, None].expand(2, 100, 48))
 
 
 def test_registers_save_and_load(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_half_precision_weights_and_inputs_give_tables_in_float32() -> None:
 
 def test_the_configuration_is_frozen_and_checked() -> None:
     config = Registers(5).config
-    assert config.heads == (12,) * 6
+    assert config.heads == (24,) * 2
     with pytest.raises(FrozenInstanceError):
         config.width = 6  # type: ignore[misc]
     for wrong, sentence in (

@@ -10,9 +10,9 @@ staying, and a read-out and a loss of their own: the likelihood of the answer un
 Nothing says what a first layer should hold, so both layers are learned at once. A head is a pair of indices: the lower
 one moves with the symbol, the upper one with the symbol and the lower one before it. Logits of the pair are the sum of
 the logits of both, so that the softmax over pairs is the product of two, and one soft head of d1 d2 indices runs it
-exactly, with all that the two parts know of each other. Heads of a group share their lower part. At first all words ask
-the same query, so that each teaches every head. Groups whose heads are behind are drawn anew. When the arg max of a
-head answers long words, its lower part is kept.
+exactly, with all that the two parts know of each other. A group has a head for every query, and these share their
+lower part, so that all answers teach it. Where no group is ahead after some hundred steps, all are drawn anew. When the
+arg max of a head answers long words, its lower part is kept.
 
 Then one upper head for each query, or rather a few of which one is kept, reads the symbol and the kept index: that
 takes seconds. The kept tables are a machine, which `train_stack` distills into a network of two layers.
@@ -51,8 +51,8 @@ from detent.train.stack_supervision import has_words
 from detent.train.trainer import Trainer
 
 LR, BATCH, TINY = 0.1, 128, 1e-9
-GROUPS, PAIRS, LOWER, UPPER = 3, 2, 8, 6
-"""Groups of heads, heads of a group, and indices of their parts, while both layers are learned."""
+GROUPS, LOWER, UPPER = 3, 8, 6
+"""Groups of heads, and indices of their parts, while both layers are learned."""
 SECOND, SECOND_SIZE = 3, 8
 """Upper heads for each query, and their indices, when the first layer is kept."""
 REMEMBER_LOWER, REMEMBER_UPPER = 1.0, 6.0
@@ -62,12 +62,12 @@ SYMBOLS_MORE = 5
 BEGIN, LONGEST, GROW_LOWER, GROW_UPPER = 2, 6, 500, 100
 """The longest words have so many sentences more than the shortest, at first and at last, and one more after so many
 steps of the first and of the second part."""
-CHECK_EVERY, CHECK_WORDS, CHECK_SENTENCES = 50, 512, (4, 0, 16, 32)
+CHECK_EVERY, CHECK_WORDS, CHECK_SENTENCES = 50, 512, (0, 4, 16, 32)
 """Words of a check, and how many sentences more than the shortest they have."""
 STEPS_UPPER = 600
-"""The most steps of the second part: then the kept lower part is given up, and its group drawn anew."""
-PATIENCE, AHEAD = 800, 0.7
-"""A group is drawn anew when after so many steps less than this share of words four sentences longer is right."""
+"""The most steps of the second part: then the kept lower part is given up, and the first part begins anew."""
+PATIENCE, AHEAD = 1_000, 0.9
+"""All groups are drawn anew when after so many steps no head has answered this share of the longest checked words."""
 STAGE = "answer-cascade"
 """The kept tables, in the folder of a run."""
 
@@ -107,8 +107,9 @@ class AnswerHeads(nn.Module):
                 scale = 0.5 if parameter is self.readout else 1.0
                 noise = torch.randn(parameter[:, part].shape, generator=generator)
                 parameter[:, part] = scale * noise + bias
-                for moment in ("exp_avg", "exp_avg_sq") if optimizer is not None else ():
-                    optimizer.state[parameter][moment][:, part] = 0.0  # type: ignore[union-attr]
+                moments = {} if optimizer is None else optimizer.state[parameter]  # none before the first step
+                for moment in moments.keys() & {"exp_avg", "exp_avg_sq"}:
+                    moments[moment][:, part] = 0.0
 
     def losses(self, inputs: Tensor, queries: Tensor, answers: Tensor) -> Tensor:
         """r: minus the log-likelihood of the answers by every head, of the words that ask its query."""
@@ -166,23 +167,23 @@ class AnswerCascadePhase(Phase):
     A row has the share of right answers of the best head of every query at the longest words of the check.
     """
 
-    STATE = (*Phase.STATE, "begun", "group", "drawn")
+    STATE = (*Phase.STATE, "begun", "best")
 
     def __init__(self, task: Task, generator: np.random.Generator, weights: torch.Generator) -> None:
         assert task.question is not None
         symbols, answers = task.machine.n_symbols, task.question.n_answers
         self.task, self.queries = task, answers
-        self.first = AnswerHeads(symbols, answers, [0] * GROUPS * PAIRS, (LOWER, UPPER), GROUPS, weights)
+        self.first = AnswerHeads(symbols, answers, [*range(answers)] * GROUPS, (LOWER, UPPER), GROUPS, weights)
         asked = [query for query in range(self.queries) for _ in range(SECOND)]
         self.second = AnswerHeads(symbols * LOWER, answers, asked, (1, SECOND_SIZE), 1, weights)
         module = nn.ModuleList([self.first, self.second])
         super().__init__("cascade", module, Adam(module.parameters(), LR, fused=True), generator, CHECK_EVERY)
         self.kept = AnswerCascade()
         self.shortest = next(length for length in range(1, 1_000) if has_words(task, length))
-        self.begun, self.group = 0, 0
-        """The step at which the part began that is trained now, and the group whose lower part is kept."""
-        self.drawn = [0] * GROUPS
-        """For every group, the step at which it was drawn."""
+        self.begun = 0
+        """The step at which the part began that is trained now."""
+        self.best = 0.0
+        """The largest share of the longest words that a head of the first part has answered."""
 
     @property
     def learned(self) -> bool:
@@ -192,29 +193,22 @@ class AnswerCascadePhase(Phase):
     def done(self) -> bool:
         return self.learned or self.steps >= ANSWER_STEPS
 
-    def sample(self, batch: int, sentences: int, *, query: int | None = None) -> tuple[Ints, Ints, Ints]:
+    def sample(self, batch: int, sentences: int) -> tuple[Ints, Ints, Ints]:
         """(symbols: B L, queries: B, answers: B) of words so many sentences longer than the shortest, and a bit."""
         length = self.shortest + SYMBOLS_MORE * sentences
         longer = [more for more in range(SYMBOLS_MORE) if has_words(self.task, length + more)]
         length += int(self.generator.choice(longer))
-        parts: list[tuple[Ints, Ints, Ints]] = []
-        while sum(len(queries) for _, queries, _ in parts) < batch:
-            drawn = self.task.sample(batch, length, self.generator)
-            assert drawn.queries is not None
-            assert drawn.answers is not None
-            some = np.ones(batch, bool) if query is None else drawn.queries == query
-            parts.append((drawn.inputs[some], drawn.queries[some], drawn.answers[some]))
-        words, queries, answers = (
-            np.concatenate(arrays)[:batch].astype(np.int64) for arrays in zip(*parts, strict=True)
-        )
-        return words, queries, answers
+        drawn = self.task.sample(batch, length, self.generator)
+        assert drawn.queries is not None
+        assert drawn.answers is not None
+        return drawn.inputs.astype(np.int64), drawn.queries.astype(np.int64), drawn.answers.astype(np.int64)
 
     def step(self) -> None:
         first = self.kept.lower is None
         heads, grow = (self.first, GROW_LOWER) if first else (self.second, GROW_UPPER)
-        most = min(LONGEST, BEGIN + (self.steps - (0 if first else self.begun)) // grow)
+        most = min(LONGEST, BEGIN + (self.steps - self.begun) // grow)
         sentences = int(self.generator.integers(0, most + 1))
-        words, queries, answers = self.sample(BATCH, sentences, query=0 if first else None)
+        words, queries, answers = self.sample(BATCH, sentences)
         inputs = words if first else self.kept.inputs(words)
         loss = heads.losses(*map(torch.from_numpy, (inputs, queries, answers))).sum()
         self.optimizer.zero_grad(set_to_none=True)
@@ -231,28 +225,27 @@ class AnswerCascadePhase(Phase):
     @torch.no_grad()
     def check_first(self) -> list[float]:
         lower, upper, answers = self.first.tables()
-        shares = np.zeros((len(CHECK_SENTENCES), GROUPS * PAIRS))
+        shares = np.zeros((len(CHECK_SENTENCES), len(answers)))
         for row, sentences in enumerate(CHECK_SENTENCES):
-            words, _, wanted = self.sample(CHECK_WORDS, sentences, query=0)
-            for h in range(GROUPS * PAIRS):
-                inputs = AnswerCascade(lower[:, h // PAIRS]).inputs(words)
-                index = run_tables(upper[:, h].reshape(-1, UPPER), inputs)[:, -1]
-                shares[row, h] = (answers[h, index] == wanted).mean()
-        best = int(shares.min(0).argmax())
-        if shares[:, best].min() == 1.0:
-            self.begun, self.group = self.steps, best // PAIRS
-            self.kept.lower = lower[:, self.group].copy()
-        ahead = shares[0].reshape(GROUPS, PAIRS).max(1) >= AHEAD
-        late = [g for g in range(GROUPS) if not ahead[g] and self.steps - self.drawn[g] >= PATIENCE]
-        self.draw_groups(late)
-        return [float(shares[-1].max())]
+            words, queries, wanted = self.sample(CHECK_WORDS, sentences)
+            inputs = [AnswerCascade(lower[:, g]).inputs(words) for g in range(GROUPS)]
+            for h, query in enumerate(self.first.queries.tolist()):
+                asked = queries == query
+                index = run_tables(upper[:, h].reshape(-1, UPPER), inputs[h // self.queries][asked])[:, -1]
+                shares[row, h] = (answers[h, index] == wanted[asked]).mean()
+        head, self.best = int(shares.min(0).argmax()), max(self.best, float(shares[-1].max()))
+        if shares[:, head].min() == 1.0:
+            self.kept.lower, self.begun = lower[:, head // self.queries].copy(), self.steps
+        elif self.best < AHEAD and self.steps - self.begun >= PATIENCE:
+            self.begin_anew()
+        return [float(shares[-1, query :: self.queries].max()) for query in range(self.queries)]
 
-    def draw_groups(self, groups: list[int]) -> None:
-        """Draw groups anew."""
+    def begin_anew(self) -> None:
+        """Draw all heads anew, and begin with the first part."""
+        self.kept, self.begun, self.best = AnswerCascade(), self.steps, 0.0
         drawing = torch.Generator().manual_seed(int(self.generator.integers(2**62)))
-        self.first.draw(groups, drawing, self.optimizer)
-        for g in groups:
-            self.drawn[g] = self.steps
+        for heads in (self.first, self.second):
+            heads.draw(range(heads.groups), drawing, self.optimizer)
 
     @torch.no_grad()
     def check_second(self) -> list[float]:
@@ -271,9 +264,7 @@ class AnswerCascadePhase(Phase):
             if query not in self.kept.upper and shares[:, best].min() == 1.0:
                 self.kept.upper[query], self.kept.answers[query] = upper[:, best, 0].copy(), answers[best].copy()
         if not self.learned and self.steps - self.begun >= STEPS_UPPER:
-            self.kept, self.begun = AnswerCascade(), self.steps
-            self.draw_groups([self.group])
-            self.second.draw([0], torch.Generator().manual_seed(self.steps), self.optimizer)
+            self.begin_anew()
         return [float(shares[-1, query * SECOND : (query + 1) * SECOND].max()) for query in range(self.queries)]
 
     def state(self) -> dict[str, Any]:
@@ -397,7 +388,7 @@ def _save(path: Path, kept: AnswerCascade, attempt: int) -> None:
 def _not_learned(task: Task, phase: AnswerCascadePhase, attempt: int) -> str:
     which = f", attempt {attempt}" if attempt > 1 else ""
     found = (
-        "no head answers the first query" if phase.kept.lower is None
+        "no head answers a query" if phase.kept.lower is None
         else f"heads answer {len(phase.kept.upper)} of {phase.queries} queries"
     )  # fmt: skip
     return (

@@ -91,15 +91,13 @@ class AnswerHeads(nn.Module):
         self.upper = nn.Parameter(torch.empty(inputs, r, d1, d2, d2))
         """V r d1 d2 d2: entry [a, h, l, k, j] that of the upper part, where the lower one is at l before."""
         self.readout = nn.Parameter(torch.empty(answers, r, d2))
-        self.draw(range(groups), generator)
+        self.draw(generator)
 
     @torch.no_grad()
-    def draw(
-        self, groups: Sequence[int], generator: torch.Generator, optimizer: torch.optim.Optimizer | None = None
-    ) -> None:
-        """Draw the logits and read-outs of these groups; the optimizer's moments of them are zero."""
+    def draw(self, generator: torch.Generator) -> None:
+        """Draw all logits and read-outs."""
         (d1, d2), pairs = self.sizes, self.upper.shape[1] // self.groups
-        for g in groups:
+        for g in range(self.groups):
             heads = slice(g * pairs, (g + 1) * pairs)
             parts = ((self.lower, slice(g, g + 1)), (self.upper, heads), (self.readout, heads))
             biases = (REMEMBER_LOWER * torch.eye(d1), REMEMBER_UPPER * torch.eye(d2), torch.zeros(d2))
@@ -107,9 +105,6 @@ class AnswerHeads(nn.Module):
                 scale = 0.5 if parameter is self.readout else 1.0
                 noise = torch.randn(parameter[:, part].shape, generator=generator)
                 parameter[:, part] = scale * noise + bias
-                moments = {} if optimizer is None else optimizer.state[parameter]  # none before the first step
-                for moment in moments.keys() & {"exp_avg", "exp_avg_sq"}:
-                    moments[moment][:, part] = 0.0
 
     def losses(self, inputs: Tensor, queries: Tensor, answers: Tensor) -> Tensor:
         """r: minus the log-likelihood of the answers by every head, of the words that ask its query."""
@@ -245,7 +240,8 @@ class AnswerCascadePhase(Phase):
         self.kept, self.begun, self.best = AnswerCascade(), self.steps, 0.0
         drawing = torch.Generator().manual_seed(int(self.generator.integers(2**62)))
         for heads in (self.first, self.second):
-            heads.draw(range(heads.groups), drawing, self.optimizer)
+            heads.draw(drawing)
+        self.optimizer.state.clear()  # also the count of steps: moments of zero with a large one make steps too large
 
     @torch.no_grad()
     def check_second(self) -> list[float]:

@@ -21,7 +21,7 @@ import numpy as np
 from detent._types import MISSING, Ints
 from detent.automata import Mealy, Moore, format_word
 from detent.certify.target import LabelKind, QuestionMachine, Target, in_order, target_labels
-from detent.errors import BudgetExceeded, InvalidMachine
+from detent.errors import BudgetExceeded, InvalidInput, InvalidMachine
 from detent.extract.result import Extracted
 from detent.runtime import Machine
 
@@ -118,7 +118,12 @@ def certify(
     - `labels`: whether its labels are the target's states or its outputs.
     - `question`: what is asked on the way, for a machine that gives answers.
     """
-    walk = _ProductWalk(_Transitions.of(machine), Target.of(target, labels, merged=question is None), question)
+    found = _Transitions.of(machine)
+    if found.answers is not None and len(found.label_names) == 1 and question is None:
+        raise InvalidInput(
+            "this machine has one label and says nothing but answers: pass the question that it answers."
+        )
+    walk = _ProductWalk(found, Target.of(target, labels, merged=question is None), question)
     failure = walk.run()
     pairs = walk.pairs
     return Verdict(

@@ -687,11 +687,17 @@ def check_machine(content: dict[str, Any]) -> None:
 # The report
 
 
+def answers_alone(content: Mapping[str, Any]) -> bool:
+    """Whether only answers are compared: every word has the same output."""
+    return content["question"] is not None and len(content["target"].get("outputs", ())) == 1
+
+
 def summary(content: dict[str, Any]) -> Iterator[str]:
     """What a valid certificate states, line by line."""
     counts, target, layers = content["counts"], content["target"], content["layers"]
     name = printable(content["name"]) or "a model"
-    yield f"{name}: compared with a target of {len(target['states']):,} states; the labels are its {target['says']}"
+    labels = "answers alone" if answers_alone(content) else target["says"]
+    yield f"{name}: compared with a target of {len(target['states']):,} states; the labels are its {labels}"
     yield f"weights: SHA-256 {content['weights']}"
     convolved = f", convolutions over {content['reach']} symbols" if content["reach"] > 1 else ""
     yield f"heads: {' | '.join(' '.join(map(str, layer['heads'])) for layer in layers)}{convolved}"
@@ -704,7 +710,10 @@ def summary(content: dict[str, Any]) -> Iterator[str]:
     yield f"{reached}, for {counts['task_states']:,} target states: {fit}"
     words = "every word" if content["grammar"] is None else "every word of the grammar"
     answers = "" if content["question"] is None else ", and so does every answer"
-    yield f"the output after {words} of any length equals the target's{answers}"
+    if answers_alone(content):
+        yield f"every answer in {words} of any length equals the target's; states and outputs are not compared"
+    else:
+        yield f"the output after {words} of any length equals the target's{answers}"
     columns = [
         (margin, f"layer {depth}, " if len(layers) > 1 else "", head, content["symbols"][a], k)
         for depth, heads in enumerate(content["margins"]["logits"])

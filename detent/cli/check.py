@@ -107,12 +107,16 @@ def _comparisons(
         yield "weights", found, None if why is None else f"it is not about the weights in {path}: {why}"
     if against is not None:
         from detent.certify.against import difference_from_task
+        from detent.certify.check import answers_alone
         from detent.tasks import task
 
         named = task(against)
         why = difference_from_task(content, named)
         words = "every word" if content["grammar"] is None else "every word of its grammar"
-        found = f"its target is {named.name}: the same {content['target']['says']} after {words}"
+        same = f"the same {content['target']['says']} after {words}"
+        if answers_alone(content):
+            same = f"the same answers in {words}; states are not compared"
+        found = f"its target is {named.name}: {same}"
         yield "target", found, None if why is None else f"its target is not {named.name}: {why}"
     if key is not None:
         from detent.certify.sign import verify

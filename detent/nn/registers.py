@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
 from math import isqrt
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -41,7 +41,7 @@ from detent.ops.eager import is_traced
 from detent.ops.interface import kernels, resolve
 from detent.ops.ordered_linear import ordered_linear
 from detent.ops.segments import LogitSource, batch_segments
-from detent.ops.tables import check_tables, entry_offsets, identity, owners
+from detent.ops.tables import entry_offsets, identity, owners
 
 DEFAULT_HEADS = (24,) * 2
 
@@ -101,7 +101,7 @@ class Registers(Pretrained, nn.Module):
         None: the logits are affine in the input."""
         remember: float = 8.0
         """Initial bias of the logits that let a register keep what it holds. Soft registers leak: an untrained
-        one of 24 loses half of what it holds in about 54 steps, and in about 8 with a bias of 6."""
+        one of 24 loses half of what it holds in about 56 steps, and in about 8 with a bias of 6."""
 
         def __post_init__(self) -> None:
             for name in ("width", "value_width", "inputs"):
@@ -114,7 +114,7 @@ class Registers(Pretrained, nn.Module):
                     raise InvalidConfig(f"{name} must be at least 1; got {value}.")
             if not self.heads or not 1 <= min(self.heads) <= max(self.heads) <= 32768:
                 raise InvalidConfig(f"heads must be one or more sizes from 1 to 32768 registers; got {self.heads}.")
-            if not abs(self.remember) < float("inf"):
+            if not isinstance(self.remember, Real) or not abs(self.remember) < float("inf"):
                 raise InvalidConfig(f"remember must be finite; got {self.remember}.")
 
     def __init__(
@@ -222,6 +222,9 @@ class Registers(Pretrained, nn.Module):
                 f"a step takes one row per sequence, floating point of shape (B, {self.config.width}); "
                 f"got {x.dtype} of shape {tuple(x.shape)}."
             )
+        if ids is not None and (not isinstance(ids, Tensor) or ids.ndim != 1):
+            got = tuple(ids.shape) if isinstance(ids, Tensor) else type(ids).__name__
+            raise InvalidInput(f"the ids of a step are a tensor of {len(x)} integers; got {got}.")
         y, state = self(x[:, None], state, ids=None if ids is None else ids[:, None])
         return y[:, 0], state
 
@@ -234,6 +237,8 @@ class Registers(Pretrained, nn.Module):
         shape = rows.shape[:2] if index is None else index.shape
         check_lengths(lengths, shape)
         ids = self._check_ids(ids, shape)
+        if lengths is not None and index is None:  # nothing reads what stands beyond a length
+            rows = torch.where(steps_below(lengths.to(rows.device), shape[1])[..., None], rows, 0.0)
         index = None if index is None else check_index(index, len(rows))
         with torch.autocast(rows.device.type, enabled=False):  # an arg max of half-precision logits is full of ties
             rows, bias = self._cast(rows).reshape(-1, self.config.width), self._cast(self.bias)
@@ -308,7 +313,14 @@ class Registers(Pretrained, nn.Module):
                 f"a state has one vector per sequence and register: expected shape ({batch}, {sum(self.heads)}); "
                 f"got {tuple(state.shape)}."
             )
-        check_tables(state[:, None], self.heads)
+        if state.is_floating_point() or state.dtype == torch.bool:
+            raise InvalidInput(f"a state is integers, as an earlier call gave it; got {state.dtype}.")
+        sizes = torch.tensor(self.heads, device=state.device)
+        limits = sizes.repeat_interleave(sizes)
+        wrong = (state < 0) | (state >= limits)
+        if not torch.compiler.is_compiling() and bool(wrong.any()):
+            b, j = wrong.nonzero()[0].tolist()
+            raise InvalidInput(f"state[{b}, {j}] is {int(state[b, j])}, but that head has {int(limits[j])} vectors.")
         return state.long()
 
     def _check_ids(self, ids: Tensor | None, shape: Sequence[int]) -> Tensor | None:

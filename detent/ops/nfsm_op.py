@@ -242,10 +242,10 @@ def _distinct_tables(call: NfsmCall, source: LogitSource) -> Tensor | None:
     """R S: the tables of the distinct rows, without noise; None if a repeated row has none, which nothing may read."""
     try:
         return kernels(call.backend).tables(source.distinct, batch_segments(1, len(source.input)), call.heads, None)
-    except InvalidInput:
+    except InvalidInput as error:
         if source.repeats:
             return None
-        raise
+        raise InvalidInput(f"of the distinct rows, {error}") from None
 
 
 def _exchange(

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from detent.certify.certify import Verdict
-from detent.certify.check import region_sentences
+from detent.certify.check import answers_alone, region_sentences
 
 
 class SmallestMargin(NamedTuple):
@@ -37,7 +37,11 @@ def smallest_margin(content: dict[str, Any]) -> SmallestMargin | None:
 def claim(content: dict[str, Any]) -> str:
     """What is proved, in one sentence."""
     words = "every word" if content["grammar"] is None else "every word of the grammar"
-    parts = [f"correct on {words} of every length"]
+    parts = [
+        f"every answer correct in {words} of every length"
+        if answers_alone(content)
+        else f"correct on {words} of every length"
+    ]
     smallest = smallest_margin(content)
     if smallest is not None:
         place = f"column {smallest.column} ({_head(content, smallest)})"
@@ -54,8 +58,9 @@ def sentences(content: dict[str, Any]) -> list[str]:
         f"The heads, of {head_sizes(content)} indices, have {counts['joint_indices']:,} joint indices. "
         f"{counts['reached']:,} configurations can be reached; they represent the {counts['task_states']:,} states of "
         "the target.",
-        "From every reachable configuration every symbol was followed. The next configuration and the output always "
-        "match the target, so by induction they match on every word of any length.",
+        "From every reachable configuration every symbol was followed. The next configuration and the "
+        f"{'answer' if answers_alone(content) else 'output'} always match the target, so by induction they match on "
+        "every word of any length.",
     ]
     smallest = smallest_margin(content)
     if smallest is not None:

@@ -237,7 +237,9 @@ class AnswerTask(OutputTask):
         """The task with answers for labels."""
         machine = task.machine
         if task.question is None or not isinstance(machine, Moore):
-            raise InvalidConfig(f"{task.name} asks no question; answers are labels of TSO3, TSO4 and TSO5.")
+            raise InvalidConfig(
+                f"{task.name} asks no question; answers are labels of tasks that ask one, such as TSO3."
+            )
         unlabeled = Moore(
             symbols=machine.symbols, tables=machine.tables, states=machine.states, start=machine.start,
             outputs=(UNLABELED,), readout=np.zeros(machine.n_states, np.int64),

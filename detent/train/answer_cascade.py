@@ -370,7 +370,7 @@ def train_answer_cascade(config: TrainConfig, task: AnswerTask, trainer: Trainer
 def without_states(model: Backbone) -> Backbone:
     """The model with one label for all states: what it was distilled from has states, which nothing compares."""
     model.labels = 1
-    model.readout = nn.Linear(model.width, 1)
+    model.readout = nn.utils.skip_init(nn.Linear, model.width, 1)
     nn.init.zeros_(model.readout.weight)
     nn.init.zeros_(model.readout.bias)
     return model

@@ -18,14 +18,14 @@ from detent.extract import Extracted
 from detent.nn import Backbone
 from detent.records import Row
 from detent.runtime import Machine
-from detent.tasks import Batch, Task
+from detent.tasks import AnswerTask, Batch, Task
 from detent.tasks import task as get_task
 from detent.train.build import load_model, save_model
 from detent.train.config import TrainConfig
 from detent.train.free_text import answer_machine
 from detent.train.recheck import difference_from_model
 from detent.train.run_dir import RunDir
-from detent.train.verify import extract_and_certify, make_certificate
+from detent.train.verify import extract_and_certify, make_certificate, question_of
 
 LEARNED = 0.9
 """Sequence accuracy from which on a baseline counts as having learned: the threshold of its failing length."""
@@ -285,4 +285,8 @@ def certify_run(folder: str | os.PathLike[str], against: str | None = None) -> t
     run = load_nfsm_run(folder)
     if against is None:
         return run, run.verdict
-    return run, certify(run.extracted, get_task(against).machine, labels=run.task.label_kind)
+    named = get_task(against)
+    if not isinstance(run.task, AnswerTask):
+        return run, certify(run.extracted, named.machine, labels=run.task.label_kind)
+    target = AnswerTask.of_task(named)  # raises InvalidConfig where nothing is asked: there is nothing else to compare
+    return run, certify(run.extracted, target.machine, labels=target.label_kind, question=question_of(target))

@@ -17,16 +17,22 @@ SAMPLES = (256, 2048)
 
 def extract_and_certify(model: Backbone, task: Task, budget: Budget | None = None) -> tuple[Extracted, Verdict]:
     """The machine extracted from a model, and whether it is the task's: on all words, or on all stories."""
-    machine = task.machine
-    if task.question is None:
+    machine, question = task.machine, question_of(task)
+    if question is None:
         extracted = extract(model.eval(), symbols=machine.symbols, labels=task.labels)
         return extracted, certify(extracted, machine, labels=task.label_kind)
-    people = PEOPLE[: task.question.n_answers]
-    question = QuestionMachine.at_end(task.question, machine, task.grammar, people)
     extracted = extract(
-        model.eval(), labels=task.labels, answers=people, grammar=task.grammar, budget=budget or Budget()
+        model.eval(), labels=task.labels, answers=question.answers, grammar=task.grammar, budget=budget or Budget()
     )
     return extracted, certify(extracted, machine, labels=task.label_kind, question=question)
+
+
+def question_of(task: Task) -> QuestionMachine | None:
+    """What the words of a task ask, and the right answers, if they ask anything."""
+    if task.question is None:
+        return None
+    people = PEOPLE[: task.question.n_answers]
+    return QuestionMachine.at_end(task.question, task.machine, task.grammar, people)
 
 
 def make_certificate(model: Backbone, extracted: Extracted, verdict: Verdict, *, title: str) -> Certificate:

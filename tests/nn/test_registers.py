@@ -287,7 +287,7 @@ def test_the_configuration_is_frozen_and_checked() -> None:
         ({"heads": 12}, r"pass heads=\(12,\) for one head of 12 registers"), ({"width": 0}, "width must be at least 1"),
         ({"inputs": 0}, "inputs must be at least 1"), ({"inputs": True}, "inputs is a whole number"),
         ({"value_width": 2.5}, "value_width is a whole number"),
-        ({"remember": float("inf")}, "remember must be finite"),
+        ({"remember": float("inf")}, "remember must be finite"), ({"remember": "8"}, "remember must be finite"),
     ):  # fmt: skip
         with pytest.raises(InvalidConfig, match=sentence):
             Registers(**{"width": 5, **wrong})  # type: ignore[arg-type]
@@ -304,8 +304,8 @@ def test_wrong_calls_of_registers_are_refused() -> None:
         (free, (x,), {"ids": ids + 6}, r"ids\[0, 0\] is 6, but there are 6 inputs \(0..5\)"),
         (affine, (x, ids), {}, r"a state has one vector per sequence and register: expected shape \(3, 11\)"),
         (affine, (x, "state"), {}, "a state is a tensor of integers"),
-        (affine, (x, torch.full((3, 11), 4)), {}, "but that head has 3 indices"),
-        (affine, (x, torch.zeros(3, 11)), {}, "tables hold integers"),
+        (affine, (x, torch.full((3, 11), 4)), {}, r"state\[0, 0\] is 4, but that head has 3 vectors"),
+        (affine, (x, torch.zeros(3, 11)), {}, "a state is integers, as an earlier call gave it; got torch.float32"),
         (affine, (x,), {"lengths": [1, 2]}, r"lengths are integers of shape \(3,\)"),
         (affine, (x[..., :3],), {}, "the input has width 5"),
         (affine, (x * float("nan"),), {}, "NaN|finite"),
@@ -314,6 +314,21 @@ def test_wrong_calls_of_registers_are_refused() -> None:
             layer(*args, **call)
     with pytest.raises(InvalidInput, match=r"a step takes one row per sequence"):
         affine.step(x)
+    with pytest.raises(InvalidInput, match="the ids of a step are a tensor of 3 integers; got list"):
+        free.step(x[:, 0], ids=[0, 1, 2])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_registers_do_not_read_what_stands_beyond_a_length(training: bool) -> None:
+    layer, x, lengths = build().train(training), rows(6), torch.tensor([6, 2, 0])
+    wanted, state = layer(x, lengths=lengths)
+    padded = x.detach().clone()
+    padded[1, 2:], padded[2] = float("nan"), float("inf")
+    found, last = layer(padded.requires_grad_(), lengths=lengths)
+    assert torch.equal(found, wanted)
+    assert torch.equal(last, state)
+    found.sum().backward()
+    assert bool(padded.grad.isfinite().all())
 
 
 def test_extraction_refuses_registers() -> None:

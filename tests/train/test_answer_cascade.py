@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +10,20 @@ import pytest
 import torch
 
 from detent._types import Ints
+from detent.automata.io import write_machine
+from detent.certify import certify
 from detent.certify.against import difference_from_task
-from detent.certify.check import check
-from detent.errors import InvalidConfig, NotLearned
+from detent.certify.check import check, summary
+from detent.errors import InvalidConfig, InvalidInput, NotLearned
 from detent.records import Row
+from detent.report.sentences import claim
 from detent.tasks import AnswerTask
 from detent.tasks import task as get_task
 from detent.train import Run, answer_cascade, configure, load_run, train
 from detent.train.answer_cascade import AnswerCascade, AnswerCascadePhase, AnswerHeads, learned_task
 from detent.train.checkpoint import load, save
+from detent.train.run import certify_run
+from detent.train.verify import extract_and_certify
 
 STORIES = get_task("TSO3")
 TSO3 = AnswerTask.of_task(STORIES)
@@ -156,8 +162,34 @@ def test_a_run_from_answers_is_certified_and_says_so(learned: tuple[Run, Path]) 
     assert difference_from_task(content, STORIES) is not None
     content = {**content, "target": {**content["target"], "tables": np.zeros_like(run.task.machine.tables).tolist()}}
     assert "about other states" in str(difference_from_task(content, run.task))
+    lines = "\n".join(summary(run.certificate().content))
+    assert "the labels are its answers alone" in lines
+    assert "every answer in every word of the grammar of any length equals the target's; states and outputs" in lines
+    assert claim(content).startswith("every answer correct in every word of the grammar")
     assert load_run(folder).certified
     assert (folder / "stage-answer-cascade.safetensors").exists()
+
+
+def test_a_run_from_answers_is_certified_against_tasks_with_a_question_alone(
+    learned: tuple[Run, Path], tmp_path: Path
+) -> None:  # fmt: skip
+    run, folder = learned
+    assert certify_run(folder, "TSO2")[1]
+    written = tmp_path / "unlabeled.json"
+    write_machine(run.task.machine, written)
+    with pytest.raises(InvalidConfig, match="asks no question"):
+        certify_run(folder, str(written))
+    with pytest.raises(InvalidInput, match="says nothing but answers: pass the question"):
+        certify(run.extracted, run.task.machine, labels="outputs")
+
+
+def test_a_network_with_wrong_answers_is_refused(learned: tuple[Run, Path]) -> None:
+    run, _ = learned
+    model = deepcopy(run.model)
+    assert model.answer_head is not None
+    with torch.no_grad():
+        model.answer_head.weight.neg_(), model.answer_head.bias.neg_()
+    assert not extract_and_certify(model, run.task)[1]
 
 
 @pytest.mark.slow

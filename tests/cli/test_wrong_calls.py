@@ -73,7 +73,7 @@ CALLS = {
     "train S3 --seed -1": "invalid value for '--seed': -1 is not in the range x>=0.",
     "train S3 --seed 99999999999999999999": "a seed is a number from 0 to 2^62 - 1; got 99999999999999999999.",
     "train S3 --heads -3,2": "heads are one or more sizes of at least 1; got (-3, 2).",
-    "train S3 --supervise all": "unknown supervision 'all'. Known: states, outputs.",
+    "train S3 --supervise all": "unknown supervision 'all'. Known: states, outputs, answers.",
     "train S3 --cell mamba --supervise outputs": "mamba is trained on states; leave out supervision by outputs.",
     "train S3 --cell mamba --recipe default2": "unknown recipe 'default2'. Known: paper, cpu, ",
     "train S3 --out foreign": "foreign holds something else than a run; name another folder.",

@@ -42,10 +42,13 @@ def fingerprint() -> dict[str, Any]:
 
 
 def _generation() -> list[str]:
-    """Family and model of the processor, where Linux tells them."""
+    """Family, model and features of the processor, where Linux tells them.
+
+    A virtual machine may hide features of its processor, and libraries choose their kernels by those that they see.
+    """
     path = Path("/proc/cpuinfo")
     lines = path.read_text().splitlines() if path.exists() else []
-    return sorted({line for line in lines if line.split("\t")[0] in ("cpu family", "model")})
+    return sorted({line for line in lines if line.split("\t")[0] in ("cpu family", "model", "flags", "cache size")})
 
 
 def main() -> None:

@@ -194,10 +194,10 @@ def test_output_task_refuses_a_task_with_a_question() -> None:
 def test_answer_task_labels_the_same_stories_with_their_answers_alone() -> None:
     story = TASKS[-1]
     hidden = AnswerTask.of_task(story)
-    batch, told = hidden.sample(16, 60, generator()), story.sample(16, 60, generator())
+    batch, other = hidden.sample(16, 60, generator()), story.sample(16, 60, generator())
     assert (hidden.label_kind, hidden.labels, hidden.registers) == ("outputs", ("unlabeled",), ())
-    assert np.array_equal(batch.inputs, told.inputs)
-    assert np.array_equal(batch.answers, told.answers)
+    assert np.array_equal(batch.inputs, other.inputs)
+    assert np.array_equal(batch.answers, other.answers)
     assert not batch.states.any()
 
 

@@ -77,8 +77,8 @@ def test_learned_task_answers_as_the_kept_tables_do() -> None:
     assert learned.layers == ((4, 4, 4), (4, 4, 4))
     wrong = given()
     wrong.upper[0][:, 1] = 2
-    told = learned_task(TSO3, wrong).sample(256, 90, np.random.default_rng(5)).answers
-    assert not np.array_equal(asked[0].answers, told)
+    answered = learned_task(TSO3, wrong).sample(256, 90, np.random.default_rng(5)).answers
+    assert not np.array_equal(asked[0].answers, answered)
 
 
 def phase_of(seed: int = 1) -> AnswerCascadePhase:

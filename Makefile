@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
-NATIVE := $(wildcard detent/csrc/*.cpp detent/csrc/*.hpp)
+NATIVE := $(wildcard exactstate/csrc/*.cpp exactstate/csrc/*.hpp)
 
 .PHONY: help install demo test test-slow sanitize fuzz fuzz-long lint format docs docs-serve web web-test wheel-check clean
 
@@ -16,7 +16,7 @@ help:
 	@echo "make lint       ruff and mypy"
 	@echo "make docs       build the documentation into build/site; a dead link is an error"
 	@echo "make docs-serve serve the documentation on http://127.0.0.1:8000 and rebuild it on changes"
-	@echo "make web        build the page to play with from web/ into detent/report/play.html (node 20)"
+	@echo "make web        build the page to play with from web/ into exactstate/report/play.html (node 20)"
 	@echo "make web-test   build it and test it: Vitest, and chromium driven by Playwright"
 	@echo "make wheel-check  build an sdist and a wheel, install them elsewhere, use them"
 	@echo "make format     let ruff rewrite what it can"
@@ -28,11 +28,11 @@ $(STAMP): pyproject.toml setup.py constraints.txt $(NATIVE)
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	$(BIN)/python -m detent.native
+	$(BIN)/python -m exactstate.native
 	@touch $(STAMP)
 
 demo: install
-	$(BIN)/detent demo
+	$(BIN)/exactstate demo
 
 test: install
 	$(BIN)/pytest -n 2
@@ -64,7 +64,7 @@ docs-serve: install
 
 web: web/node_modules/.package-lock.json
 	cd web && npm run --silent build
-	cp web/dist/index.html detent/report/play.html
+	cp web/dist/index.html exactstate/report/play.html
 
 web-test: web/node_modules/.package-lock.json
 	cd web && npm run --silent build && npm run --silent test
@@ -83,4 +83,4 @@ format: install
 
 clean:
 	rm -rf web/node_modules web/dist
-	rm -rf .venv build dist *.egg-info detent/_kernels*.so .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv build dist *.egg-info exactstate/_kernels*.so .mypy_cache .ruff_cache .pytest_cache

@@ -2,7 +2,7 @@
 
 from setuptools import Extension, setup
 
-NATIVE = "detent/csrc"
+NATIVE = "exactstate/csrc"
 KERNELS = (
     "tables",
     "trajectories",
@@ -28,7 +28,7 @@ HEADERS = [
 setup(
     ext_modules=[
         Extension(
-            "detent._kernels",
+            "exactstate._kernels",
             sources=SOURCES,
             depends=HEADERS,
             language="c++",

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from benchmarks.harness import Unequal
 from benchmarks.printing import append, as_data, as_text
-from detent.errors import DetentError, unknown
-from detent.records import stamp
+from exactstate.errors import ExactstateError, unknown
+from exactstate.records import stamp
 
 FOLDER = Path(__file__).parent
 HELPERS = {"harness", "printing"}
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.name not in names():
             raise unknown("benchmark", options.name, names())
         report = import_module(f"benchmarks.{options.name}").run(quick=options.quick)
-    except DetentError as error:
+    except ExactstateError as error:
         return _fail(str(error), 2)
     except Unequal as error:
         return _fail(str(error), 1)

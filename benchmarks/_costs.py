@@ -47,7 +47,7 @@ class Terabyte:
     @classmethod
     def measured(cls, report: str) -> Terabyte:
         (size,) = figures(report, r"equal before timing: (\d+) bytes")
-        (alone,) = figures(report, rf"detent run: {NUMBER} CPU s")
+        (alone,) = figures(report, rf"exactstate run: {NUMBER} CPU s")
         cpu, driver, driver_mib, worker_mib = figures(
             report, rf"cluster, 2 workers: {NUMBER} CPU s, of them {NUMBER} of its first process, whose peak is "
             rf"{NUMBER} MiB, largest worker {NUMBER} MiB",
@@ -95,7 +95,7 @@ class Gpus:
         return cls(2 * two / one, 2 * half / mib, {card: ms / 1e3 for card, ms in cards.items()})
 
     def lines(self) -> list[str]:
-        from detent.ops.sequence_parallel import exchanged_bytes
+        from exactstate.ops.sequence_parallel import exchanged_bytes
 
         rows = []
         for card, seconds in self.seconds.items():

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear, one_hot, softmax
 
-from detent.nn import NFSM, Backbone
-from detent.train import EndToEndConfig
+from exactstate.nn import NFSM, Backbone
+from exactstate.train import EndToEndConfig
 
 NoiseOf = Callable[[int, int, int], Tensor]
 

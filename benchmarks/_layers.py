@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, one_hot
 
 from benchmarks.harness import Report, Unequal
-from detent.nn import AUSSM, NFSM, PDSSM, MambaMinus
-from detent.ops.gumbel import gumbel
+from exactstate.nn import AUSSM, NFSM, PDSSM, MambaMinus
+from exactstate.ops.gumbel import gumbel
 
 B, WIDTH, STATES, MATRICES, SEED = 16, 256, 16, 16, 7
 PAPER: dict[str, Any] = {"noise": True, "temperature": 0.5, "remember": 0.0, "dictionary": None}

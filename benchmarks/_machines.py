@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from detent.automata import Moore, alternating, mathieu11, permutation
-from detent.runtime import Heads, Machine
+from exactstate.automata import Moore, alternating, mathieu11, permutation
+from exactstate.runtime import Heads, Machine
 
 PROTOCOL_STATES, PROTOCOL_SYMBOLS = 57, 12
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from detent._types import Ints
-from detent.errors import BackendUnavailable
+from exactstate._types import Ints
+from exactstate.errors import BackendUnavailable
 
 SOURCE = """
 #include <stdint.h>

@@ -58,8 +58,8 @@ class Resources:
 
 def launches(width: int, heads: Sequence[int], backend: str = "triton", rows: int = 96) -> list[Launch]:
     """The kernels of one training step and one evaluation of a layer, each once."""
-    from detent.nn import NFSM
-    from detent.ops import interface, triton_backend
+    from exactstate.nn import NFSM
+    from exactstate.ops import interface, triton_backend
 
     found: dict[Launch, None] = {}
 
@@ -94,7 +94,7 @@ def compile_launch(launch: Launch, target: str) -> Resources:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from detent.ops import triton_kernels
+    from exactstate.ops import triton_kernels
 
     function = getattr(triton_kernels, launch.kernel)
     names = [name for name in function.arg_names if name not in dict(launch.constants)]

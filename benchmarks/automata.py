@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import Method, Report, seconds
-from detent.automata import (
+from exactstate.automata import (
     Moore,
     Semiautomaton,
     alternating,
@@ -27,7 +27,7 @@ from detent.automata import (
 )
 
 SEED = 20261115
-OURS, LIB, AALPY = "detent", "automata-lib", "AALpy"
+OURS, LIB, AALPY = "exactstate", "automata-lib", "AALpy"
 BEARABLE = 64
 """The most states that AALpy minimizes here."""
 HEADS = {"S4": (4, 3, 2), "A5": (5, 5, 5)}
@@ -35,7 +35,7 @@ HEADS = {"S4": (4, 3, 2), "A5": (5, 5, 5)}
 
 
 def run(quick: bool) -> Report:
-    report = Report(title="Machines: detent beside automata-lib and AALpy")
+    report = Report(title="Machines: exactstate beside automata-lib and AALpy")
     rng = np.random.default_rng(SEED)
     rounds, core, copies = (3, 40, 4) if quick else (7, 300, 8)
     small = machine(rng, core)
@@ -171,7 +171,7 @@ def in_aalpy(given: Moore) -> Any:
 
 
 def _measure(report: Report, case: str, methods: Sequence[Method], unit: str, rounds: int) -> None:
-    """Time all of them; the target is that detent, the last, is the fastest."""
+    """Time all of them; the target is that exactstate, the last, is the fastest."""
     report.measure(case, methods, unit=unit, rounds=rounds)
     for method in methods[:-1]:
         report.target(case, OURS, at_least=1, over=method.name)

@@ -1,4 +1,4 @@
-"""`detent run --cluster local` against `detent run` on text made on the fly: throughput, scaling, memory, kills.
+"""`exactstate run --cluster local` against `exactstate run` on text: throughput, scaling, memory, kills.
 
 The text is a log of two events, ten to twenty on a line, that move a machine of six states (S3). The outputs of all
 runs are hashed and must be equal; in the kill test a worker is killed in the middle of each of ten runs. Processor
@@ -21,9 +21,9 @@ from pathlib import Path
 
 from benchmarks._processes import ProcessTree
 from benchmarks.harness import Report, Target, Unequal
-from detent.runtime import Machine
-from detent.runtime.cluster import connected, run_files
-from detent.tasks import task
+from exactstate.runtime import Machine
+from exactstate.runtime.cluster import connected, run_files
+from exactstate.tasks import task
 
 SIZE, QUICK_SIZE = 5 * 10**9, 2 * 10**8
 KILL_SIZE, KILLS = 10**8, 10
@@ -111,18 +111,18 @@ def hashed(command: list[str]) -> Run:
 
 
 def measure(report: Report, machine: Path, files: list[Path], size: int) -> None:
-    """`detent run`, and the same on clusters of one and two workers."""
-    program = [sys.executable, "-m", "detent", "run", str(machine), *map(str, files)]
+    """`exactstate run`, and the same on clusters of one and two workers."""
+    program = [sys.executable, "-m", "exactstate", "run", str(machine), *map(str, files)]
     ways = {
-        "detent run": program,
+        "exactstate run": program,
         "cluster, 1 worker": [*program, "--cluster", "local", "--workers", "1"],
         "cluster, 2 workers": [*program, "--cluster", "local", "--workers", "2"],
     }
     runs: dict[str, Run] = {}
     for name, command in ways.items():
         runs[name] = run = hashed(command)
-        if run.digest != runs["detent run"].digest:
-            raise Unequal(f"{name}: the output differs from that of detent run.")
+        if run.digest != runs["exactstate run"].digest:
+            raise Unequal(f"{name}: the output differs from that of exactstate run.")
         workers = f", largest worker {run.worker / MIB:.0f} MiB" if run.worker else ""
         report.notes.append(
             f"{name}: {run.cpu:.1f} CPU s, of them {run.driver_cpu:.1f} of its first process, whose peak is "
@@ -134,17 +134,17 @@ def measure(report: Report, machine: Path, files: list[Path], size: int) -> None
     alone, one, two = (run.seconds for run in runs.values())
     report.notes.append(
         f"two workers are {one / two:.2f} times as fast as one; one worker takes {one / alone:.2f} times as long as "
-        "detent run, the start of Ray included"
+        "exactstate run, the start of Ray included"
     )
 
 
 def kill(report: Report, machine: Path, folder: Path, rounds: int, size: int) -> None:
     """Runs in which one worker is killed; all outputs must be that of one process."""
-    from detent.runtime import load
+    from exactstate.runtime import load
 
     (folder / "kill").mkdir()
     files = write_text(folder / "kill", size)
-    wanted = hashed([sys.executable, "-m", "detent", "run", str(machine), *map(str, files)]).digest
+    wanted = hashed([sys.executable, "-m", "exactstate", "run", str(machine), *map(str, files)]).digest
     equal = 0
     with connected("local", 2):
         for number in range(rounds):

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from benchmarks._roofline import CARDS, predicted_seconds, training_step
 from benchmarks.harness import Report, Unequal
-from detent.nn import NFSM
-from detent.ops.triton_backend import why_not
+from exactstate.nn import NFSM
+from exactstate.ops.triton_backend import why_not
 
 SEED = 7
 BATCH, WIDTH, D = 16, 256, 16

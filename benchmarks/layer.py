@@ -16,11 +16,11 @@ from torch import Tensor
 from benchmarks._layers import PAPER
 from benchmarks._memory import peak_bytes
 from benchmarks.harness import Method, Report, Target
-from detent import ops as scan
-from detent.nn import NFSM
-from detent.ops import cpu
-from detent.ops.gumbel import gumbel
-from detent.ops.segments import LogitSource, Noise, batch_segments, steps_of
+from exactstate import ops as scan
+from exactstate.nn import NFSM
+from exactstate.ops import cpu
+from exactstate.ops.gumbel import gumbel
+from exactstate.ops.segments import LogitSource, Noise, batch_segments, steps_of
 
 B, WIDTH, SEED = 16, 256, 7
 

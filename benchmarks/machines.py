@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from detent.automata import Mealy
-from detent.tasks import Task
+from exactstate.automata import Mealy
+from exactstate.tasks import Task
 
 Log = list[tuple[list[str], list[str]]]
 """(inputs, outputs) by name."""

@@ -16,11 +16,11 @@ import torch
 
 from benchmarks._memory import peak_bytes
 from benchmarks.harness import Report, Target, Unequal
-from detent import native
-from detent.certify import Certificate
-from detent.certify.check import check
-from detent.train import configure, train
-from detent.train.verify import extract_and_certify, make_certificate
+from exactstate import native
+from exactstate.certify import Certificate
+from exactstate.certify.check import check
+from exactstate.train import configure, train
+from exactstate.train.verify import extract_and_certify, make_certificate
 
 T = TypeVar("T")
 TASKS: dict[str, tuple[float, float | None] | None] = {"S3": None, "A5": None, "M11": (20.0, None), "M12": (600.0, 4.0)}

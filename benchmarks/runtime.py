@@ -16,8 +16,8 @@ import numpy as np
 
 from benchmarks import _machines, _plain_loop
 from benchmarks.harness import Method, Report, Target
-from detent._types import Ints
-from detent.runtime import Machine
+from exactstate._types import Ints
+from exactstate.runtime import Machine
 
 SEED = 20261115
 CHUNK = 1 << 22

@@ -21,9 +21,9 @@ import torch.multiprocessing as mp
 
 from benchmarks._memory import peak_bytes
 from benchmarks.harness import Report, Target, Unequal
-from detent import native
-from detent.nn import NFSM
-from detent.ops.sequence_parallel import exchanged_bytes, traffic
+from exactstate import native
+from exactstate.nn import NFSM
+from exactstate.ops.sequence_parallel import exchanged_bytes, traffic
 
 LENGTH, QUICK_LENGTH = 1 << 20, 1 << 16
 WIDTH, HEADS, SEED, ROUNDS = 32, (12,) * 4, 7, 3

@@ -1,4 +1,4 @@
-"""Machines from logs: detent's state merging beside AALpy's GSM and RPNI, on the same traces.
+"""Machines from logs: exactstate's state merging beside AALpy's GSM and RPNI, on the same traces.
 
 A case is a machine and a log of it. Each learner gets the same traces; what it learned is run on fresh words, and the
 share of words that are right throughout is noted beside the number of states. The time is the CPU time of learning
@@ -25,12 +25,12 @@ import numpy as np
 
 from benchmarks.harness import Report, Target
 from benchmarks.machines import Log, clients, connection, handshake, log_of, pairing, random_mealy
-from detent._types import Ints
-from detent.automata import Mealy, Moore, minimize, read_machine
-from detent.learning import learn
+from exactstate._types import Ints
+from exactstate.automata import Mealy, Moore, minimize, read_machine
+from exactstate.learning import learn
 
 SEED = 20261117
-OURS, GSM, RPNI = "detent", "AALpy GSM", "AALpy RPNI"
+OURS, GSM, RPNI = "exactstate", "AALpy GSM", "AALpy RPNI"
 TEST_WORDS, TEST_LENGTH = 500, 40
 ROUNDS, SHORT = 5, 1.0
 """Runs of a learner, as long as those before took less than this many seconds together."""
@@ -40,10 +40,10 @@ NOISE = (0.01, 0.05)
 
 
 def run(quick: bool) -> Report:
-    report = Report(title="Machines from logs: detent beside AALpy")
+    report = Report(title="Machines from logs: exactstate beside AALpy")
     rng = np.random.default_rng(SEED)
     cases = list(machines(quick, rng))
-    for learner in (by_gsm, by_rpni, by_detent):  # imports are not timed
+    for learner in (by_gsm, by_rpni, by_exactstate):  # imports are not timed
         learner([(["a", "a"], ["x", "y"])])
     for name, machine in cases:
         exact(report, name, machine, 300 if quick else 1000, rng)
@@ -75,7 +75,7 @@ def exact(report: Report, name: str, machine: Mealy, words: int, rng: np.random.
     """One clean log: words right, states and seconds of everybody."""
     log, test = log_of(machine, words, 30, rng), log_of(machine, TEST_WORDS, TEST_LENGTH, rng)
     case = f"{name}, {words} traces of 30"
-    runs = _compare(report, case, {GSM: by_gsm, RPNI: by_rpni, OURS: by_detent}, log, test)
+    runs = _compare(report, case, {GSM: by_gsm, RPNI: by_rpni, OURS: by_exactstate}, log, test)
     best = max((run.right for who, run in runs.items() if who != OURS and not run.is_stopped), default=0.0)
     report.targets.append(
         Target(what=f"{case}: words right, AALpy's best {best:.1%}", wanted=best, measured=runs[OURS].right)
@@ -87,7 +87,7 @@ def noisy(report: Report, name: str, machine: Mealy, words: int, noise: float, r
     """One log with wrong outputs: words right."""
     log, test = log_of(machine, words, 30, rng, noise), log_of(machine, TEST_WORDS, TEST_LENGTH, rng)
     case = f"{name}, {words} traces of 30, {noise:.0%} wrong"
-    _compare(report, case, {OURS: lambda given: by_detent(given, noise="auto")}, log, test)
+    _compare(report, case, {OURS: lambda given: by_exactstate(given, noise="auto")}, log, test)
 
 
 Answers = Callable[[list[str]], list[str | None]]
@@ -155,7 +155,7 @@ def _learn(run: Run, learner: Learner, log: Log, test: Log) -> None:
         run.right = sum(answers(word) == outputs for word, outputs in test) / len(test)
 
 
-def by_detent(log: Log, **options: Any) -> tuple[int, Answers]:
+def by_exactstate(log: Log, **options: Any) -> tuple[int, Answers]:
     learned = learn(log, **options)
     machine = learned.runtime
 

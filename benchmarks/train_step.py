@@ -24,12 +24,12 @@ from benchmarks._dense_step import dense_loss
 from benchmarks._layers import PAPER
 from benchmarks._memory import peak_bytes
 from benchmarks.harness import Method, Report, Target, Unequal
-from detent.nn import NFSM, Backbone
-from detent.nn.losses import mask_length
-from detent.ops.gumbel import gumbel
-from detent.tasks import Task
-from detent.tasks import task as get_task
-from detent.train import EndToEndConfig, TrainConfig, fast_gradient, train
+from exactstate.nn import NFSM, Backbone
+from exactstate.nn.losses import mask_length
+from exactstate.ops.gumbel import gumbel
+from exactstate.tasks import Task
+from exactstate.tasks import task as get_task
+from exactstate.train import EndToEndConfig, TrainConfig, fast_gradient, train
 
 CASES = {"S3": (3, 2), "Z16": (16,), "A5": (5, 12), "M11": (11, 11, 11, 11)}
 SEED, RATIO, SCALE = 7, 10.0, 10.0

@@ -21,8 +21,8 @@ import torch
 from benchmarks._layers import MATRICES, MODELS, PAPER, SEED, WIDTH, B, agree, inputs, layer_of, training_step
 from benchmarks._memory import available_bytes, peak_bytes
 from benchmarks.harness import Report, Target, seconds
-from detent.nn import NFSM
-from detent.records import Row, stamp, write_atomically
+from exactstate.nn import NFSM
+from exactstate.records import Row, stamp, write_atomically
 
 ROWS = Path(__file__).parent.parent / "results" / "walltime.jsonl"
 GIB = 1 << 30

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.harness import Report, Unequal
-from detent import native
-from detent.nn import NFSM
+from exactstate import native
+from exactstate.nn import NFSM
 
 SEED, MATRICES, SYMBOLS = 7, 24, 32
 CLOSE = 1e-9

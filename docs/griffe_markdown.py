@@ -1,7 +1,7 @@
 """A Griffe extension that makes Markdown of the docstrings.
 
 - From `>>>` to the next empty line is code, as for doctest; Markdown alone would make nested quotations of it.
-- `table[k][j]` in prose is no cross-reference: only `[text][detent...]` is one.
+- `table[k][j]` in prose is no cross-reference: only `[text][exactstate...]` is one.
 """
 
 from __future__ import annotations
@@ -35,4 +35,6 @@ def markdown(docstring: str) -> str:
 
 def escape_subscripts(line: str) -> str:
     pieces = re.split(r"(`[^`]*`)", line)
-    return "".join(piece if piece.startswith("`") else re.sub(r"\]\[(?!detent\.)", r"]\[", piece) for piece in pieces)
+    return "".join(
+        piece if piece.startswith("`") else re.sub(r"\]\[(?!exactstate\.)", r"]\[", piece) for piece in pieces
+    )

@@ -28,7 +28,7 @@ PACKAGES = (
 )  # fmt: skip
 INCLUDED = (
     "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "examples/README.md",
-    "detent/certify/FORMAT.md", "detent/runtime/FORMAT.md",
+    "exactstate/certify/FORMAT.md", "exactstate/runtime/FORMAT.md",
 )  # fmt: skip
 """Pages outside docs/ that the navigation lists."""
 OUTSIDE = "source"
@@ -41,7 +41,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Add the API pages to the navigation."""
     section: list[dict[str, str]] = next((entry["API"] for entry in config.nav or [] if "API" in entry), [])
     listed = {path for entry in section for path in entry.values()}
-    section += [{f"detent.{name}": path} for name in PACKAGES if (path := f"api/{name}.md") not in listed]
+    section += [{f"exactstate.{name}": path} for name in PACKAGES if (path := f"api/{name}.md") not in listed]
     return config
 
 
@@ -102,22 +102,25 @@ def site_path(path: Path) -> str:
 
 
 def overview() -> str:
-    """The page that lists the names of `import detent` and the packages."""
-    import detent
+    """The page that lists the names of `import exactstate` and the packages."""
+    import exactstate
 
-    lines = ["# API", "", "The names of `import detent`:", ""]
-    lines += [f"- [`detent.{name}`][{path}]" for name, path in exports("detent")]
+    lines = ["# API", "", "The names of `import exactstate`:", ""]
+    lines += [f"- [`exactstate.{name}`][{path}]" for name, path in exports("exactstate")]
     lines += ["", "The packages:", ""]
-    lines += [f"- [`detent.{name}`]({name}.md): {first_sentence(import_module(f'detent.{name}'))}" for name in PACKAGES]
-    assert detent.__all__
+    lines += [
+        f"- [`exactstate.{name}`]({name}.md): {first_sentence(import_module(f'exactstate.{name}'))}"
+        for name in PACKAGES
+    ]
+    assert exactstate.__all__
     return "\n".join(lines) + "\n"
 
 
 def api_page(package: str) -> str:
     """The page of a package: each exported name as a mkdocstrings block."""
-    module = import_module(f"detent.{package}")
-    lines = [f"# detent.{package}", "", (module.__doc__ or "").strip(), ""]
-    for name, path in exports(f"detent.{package}"):
+    module = import_module(f"exactstate.{package}")
+    lines = [f"# exactstate.{package}", "", (module.__doc__ or "").strip(), ""]
+    for name, path in exports(f"exactstate.{package}"):
         lines += [f"::: {path}", "    options:", f"      heading: {name}", f"      toc_label: {name}", ""]
     return "\n".join(lines)
 
@@ -138,7 +141,7 @@ def definition(package: str, name: str) -> str:
     value = getattr(import_module(package), name)
     if hasattr(value, "_exports"):  # a package that can be called: its function
         return definition(f"{package}.{name}", name)
-    if (isclass(value) or isfunction(value)) and value.__module__.startswith("detent."):
+    if (isclass(value) or isfunction(value)) and value.__module__.startswith("exactstate."):
         return f"{value.__module__}.{value.__qualname__}"
     module, original = getattr(import_module(package), "_exports", {}).get(name, (package, name))
     return f"{module}.{original}"

@@ -13,27 +13,30 @@ import sys
 import tempfile
 from pathlib import Path
 
-from detent.records import stamp, write_atomically
+from exactstate.records import stamp, write_atomically
 
 HERE = Path(__file__).parent
 MOST_LINES = 40
 SESSION = (
-    ("A demo of a minute", "detent demo"),
-    ("What works here, and how fast", "detent doctor"),
-    ("The tasks", "detent tasks"),
-    ("One task in detail", "detent tasks S3"),
-    ("Train and certify", "detent train S3"),
+    ("A demo of a minute", "exactstate demo"),
+    ("What works here, and how fast", "exactstate doctor"),
+    ("The tasks", "exactstate tasks"),
+    ("One task in detail", "exactstate tasks S3"),
+    ("Train and certify", "exactstate train S3"),
     ("The run folder", "ls runs/S3-42-gradient"),
-    ("Check the certificate without torch", "detent check runs/S3-42-gradient/certificate.json"),
-    ("Sweep to a million steps", "detent sweep runs/S3-42-gradient"),
-    ("Run the machine without the network", "echo '(0 1) (1 2) (0 1)' | detent run runs/S3-42-gradient/machine.json"),
+    ("Check the certificate without torch", "exactstate check runs/S3-42-gradient/certificate.json"),
+    ("Sweep to a million steps", "exactstate sweep runs/S3-42-gradient"),
+    (
+        "Run the machine without the network",
+        "echo '(0 1) (1 2) (0 1)' | exactstate run runs/S3-42-gradient/machine.json",
+    ),
     (
         "Export the machine to C",
-        "detent extract runs/S3-42-gradient -o s3.c && cc -O2 s3.c -o s3 && echo '(0 1) (1 2)' | ./s3",
+        "exactstate extract runs/S3-42-gradient -o s3.c && cc -O2 s3.c -o s3 && echo '(0 1) (1 2)' | ./s3",
     ),
-    ("Compare it with another target", "detent certify runs/S3-42-gradient --against S4"),
-    ("A typing error", "detent train S33"),
-    ("Write the report again", "detent report runs/S3-42-gradient"),
+    ("Compare it with another target", "exactstate certify runs/S3-42-gradient --against S4"),
+    ("A typing error", "exactstate train S33"),
+    ("Write the report again", "exactstate report runs/S3-42-gradient"),
 )
 
 
@@ -55,9 +58,9 @@ def recorded() -> str:
 def _printed(command: str, folder: str) -> list[str]:
     """The output of the command, and its exit code if that is not 0."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    detent = f'detent() {{ "{sys.executable}" -m detent "$@"; }}\n'
+    exactstate = f'exactstate() {{ "{sys.executable}" -m exactstate "$@"; }}\n'
     done = subprocess.run(
-        ["bash", "-c", detent + command], cwd=folder, env=os.environ | {"PATH": path, "COLUMNS": "110"}, text=True,
+        ["bash", "-c", exactstate + command], cwd=folder, env=os.environ | {"PATH": path, "COLUMNS": "110"}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     lines = [re.sub(r"^(.{150}).+$", r"\1 ...", line) for line in done.stdout.rstrip("\n").splitlines()]
@@ -67,8 +70,8 @@ def _printed(command: str, folder: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    if _printed("detent --version", tempfile.gettempdir())[-1].startswith("(exit code"):
-        sys.exit("record: detent does not run outside this folder; install it first.")
+    if _printed("exactstate --version", tempfile.gettempdir())[-1].startswith("(exit code"):
+        sys.exit("record: exactstate does not run outside this folder; install it first.")
     page = recorded()
     if "--stdout" in sys.argv:
         print(page, end="")

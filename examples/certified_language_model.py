@@ -16,14 +16,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-import detent
-from detent.automata import Mealy, Moore
-from detent.automata.draw import draw
-from detent.certify import Certificate
-from detent.certify.check import check
-from detent.extract import rounding_errors
-from detent.extract.result import REFUSED
-from detent.tasks.access_words import access_words
+import exactstate
+from exactstate.automata import Mealy, Moore
+from exactstate.automata.draw import draw
+from exactstate.certify import Certificate
+from exactstate.certify.check import check
+from exactstate.extract import rounding_errors
+from exactstate.extract.result import REFUSED
+from exactstate.tasks.access_words import access_words
 
 SYMBOLS = ("(", ")", "[", "]", ".")
 DEPTH = 2
@@ -35,7 +35,7 @@ class Block(nn.Module):
     def __init__(self, width: int, heads: tuple[int, ...]) -> None:
         super().__init__()
         self.norm1, self.norm2 = nn.RMSNorm(width), nn.RMSNorm(width)
-        self.memory = detent.NFSM(width, heads, noise=False, remember=1.0, temperature=1.0)
+        self.memory = exactstate.NFSM(width, heads, noise=False, remember=1.0, temperature=1.0)
         self.gate, self.up, self.down = nn.Linear(width, 32), nn.Linear(width, 32), nn.Linear(32, width)
 
     def forward(self, h: Tensor) -> Tensor:
@@ -124,8 +124,8 @@ def main(picture: str | None = None, steps: int = 600, seeds: int = 5) -> bool:
     target = language()
     for seed in range(seeds):
         model = train(target, steps, seed)
-        machine = detent.extract(model, symbols=SYMBOLS, labels=target.outputs[:-1], grammar=target)
-        verdict = detent.certify(machine, target, labels="outputs")
+        machine = exactstate.extract(model, symbols=SYMBOLS, labels=target.outputs[:-1], grammar=target)
+        verdict = exactstate.certify(machine, target, labels="outputs")
         print(f"seed {seed}: {verdict.explain()}")
         if not verdict:
             continue

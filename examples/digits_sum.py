@@ -4,7 +4,7 @@ scikit-learn's 8 x 8 images, real scans that ship with the package. An encoder r
 the sum. After training the machine is extracted with the mean image of each digit as its symbol, and compared with
 addition. Then that machine is distilled into one head, which is certified over regions of images.
 
-    pip install 'detent[examples]'
+    pip install 'exactstate[examples]'
     python examples/digits_sum.py [--length 10000]
 """
 
@@ -18,10 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-import detent
-from detent.automata import Moore
-from detent.extract.graph.network import layer_output
-from detent.extract.regions import attack, broken_radii, largest_radii, prototypes, prove, random_changes
+import exactstate
+from exactstate.automata import Moore
+from exactstate.extract.graph.network import layer_output
+from exactstate.extract.regions import attack, broken_radii, largest_radii, prototypes, prove, random_changes
 
 DIGITS = [str(digit) for digit in range(10)]
 
@@ -45,7 +45,7 @@ class Adder(nn.Module):
     ) -> None:
         super().__init__()
         self.encoder = nn.Sequential(nn.Linear(64, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU())
-        self.memory = detent.NFSM(width, heads, noise=False, temperature=1.0, initial_state=initial_state)
+        self.memory = exactstate.NFSM(width, heads, noise=False, temperature=1.0, initial_state=initial_state)
         self.readout = nn.Linear(width, 10)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -113,9 +113,9 @@ def accuracy_at(model: nn.Module, x: Tensor, y: Tensor, length: int, words: int 
 
 def radius_of_images(machine: Any, images: Tensor, digits: Tensor, method: str) -> np.ndarray:
     """The largest certified radius around each image, the table being that of its digit; 0 where it is another."""
-    from detent.extract.graph.leads import LeadBounds
-    from detent.extract.graph.steps import Region
-    from detent.extract.rounding.arithmetic import ASSUMED
+    from exactstate.extract.graph.leads import LeadBounds
+    from exactstate.extract.graph.steps import Region
+    from exactstate.extract.rounding.arithmetic import ASSUMED
 
     layer, network = machine.layers[0], machine.source
     best = layer.tables[np.argsort(layer.symbols)][digits.numpy()]
@@ -171,8 +171,8 @@ def compressed(model: Adder, machine: Any, x: Tensor, steps: int = 600) -> Adder
 def extracted(model: Adder, x: Tensor, y: Tensor) -> tuple[Any, Any]:
     """(machine, verdict), with the mean image of every digit as its symbol."""
     symbols = prototypes(x, [DIGITS[digit] for digit in y.tolist()])
-    machine = detent.extract(model, inputs={digit: symbols[digit] for digit in DIGITS}, labels=DIGITS)
-    return machine, detent.certify(machine, sum_machine())
+    machine = exactstate.extract(model, inputs={digit: symbols[digit] for digit in DIGITS}, labels=DIGITS)
+    return machine, exactstate.certify(machine, sum_machine())
 
 
 def main(length: int = 10_000, steps: int = 2000, tested: int = 100, tries: int = 1_000_000) -> dict[str, Any]:

@@ -10,19 +10,19 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import detent
+import exactstate
 
 TURNSTILE = Path(__file__).parent / "turnstile.dot"
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        run = detent.train(TURNSTILE, width=32, out=Path(folder) / "run")
+        run = exactstate.train(TURNSTILE, width=32, out=Path(folder) / "run")
         assert run.certified, run.verdict.explain()
         print(run.certificate().summary())
 
         # anyone can check the certificate without torch and without the network
-        from detent.certify.check import check
+        from exactstate.certify.check import check
 
         assert check(Path(folder) / "run" / "certificate.json")
 
@@ -30,7 +30,7 @@ def main() -> None:
         changed = Path(folder) / "changed.dot"
         changed.write_text(TURNSTILE.read_text().replace("two    -> two ", "two    -> one "))
         print("\nthe same network compared with a turnstile that forgets the second coin:")
-        print(detent.certify(run.extracted, detent.task(changed).machine).explain())
+        print(exactstate.certify(run.extracted, exactstate.task(changed).machine).explain())
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-import detent
+import exactstate
 
 WRITE, IGNORE, READ, ZERO, ONE = range(5)
 WIDTH, TOKENS = 32, 5
@@ -39,7 +39,7 @@ class Memory(nn.Module):
 
     def __init__(self, width: int, heads: tuple[int, ...]) -> None:
         super().__init__()
-        self.norm, self.layer = nn.LayerNorm(width), detent.NFSM(width, heads)
+        self.norm, self.layer = nn.LayerNorm(width), exactstate.NFSM(width, heads)
 
     def forward(self, h: Tensor) -> Tensor:
         y, _ = self.layer(self.norm(h))

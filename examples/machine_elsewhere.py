@@ -14,16 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
-import detent
-from detent.runtime import load
+import exactstate
+from exactstate.runtime import load
 
 HERE = Path(__file__).parent / "exported"
 WORD = "locked"
 
 
-def turnstile() -> detent.Moore:
+def turnstile() -> exactstate.Moore:
     states = ("locked", "open")
-    return detent.Moore(
+    return exactstate.Moore(
         symbols=("coin", "push"), tables=[[1, 1], [0, 0]], states=states, outputs=states, readout=range(2)
     )
 
@@ -45,7 +45,7 @@ def in_javascript(folder: Path, text: str) -> str:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        run = detent.train(turnstile(), width=32, out=folder / "run")
+        run = exactstate.train(turnstile(), width=32, out=folder / "run")
         assert run.certified, run.verdict.explain()
         machine = load(folder / "run" / "machine.json")
         machine.export(folder / "machine.c")

@@ -17,12 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-import detent
-from detent.automata import Moore
-from detent.certify import Certificate
-from detent.certify.check import check, region_sentences
-from detent.extract import rounding_errors
-from detent.extract.regions import broken_radii, largest_radii, prove
+import exactstate
+from exactstate.automata import Moore
+from exactstate.certify import Certificate
+from exactstate.certify.check import check, region_sentences
+from exactstate.extract import rounding_errors
+from exactstate.extract.regions import broken_radii, largest_radii, prove
 
 EVENTS = {"rest": (0.0, 0.0, 1.0), "tilt": (1.0, 0.0, 0.0), "shake": (0.0, -1.0, -0.5), "turn": (-1.0, 1.0, 0.0)}
 MODES = ("idle", "armed", "active", "locked")
@@ -43,7 +43,7 @@ class Reader(nn.Module):
     def __init__(self, width: int = 24) -> None:
         super().__init__()
         self.encoder = nn.Sequential(nn.Linear(3, width), nn.Tanh(), nn.Linear(width, width))
-        self.memory = detent.NFSM(width, (6,), noise=False, remember=1.0, temperature=1.0)
+        self.memory = exactstate.NFSM(width, (6,), noise=False, remember=1.0, temperature=1.0)
         self.readout = nn.Linear(width, 4)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -91,10 +91,10 @@ def stream(steps: int, seed: int = 1) -> tuple[Tensor, np.ndarray]:
 
 def main(steps: int = 1_000_000, training: int = 400) -> dict[str, Any]:
     model = train(training)
-    machine = detent.extract(
+    machine = exactstate.extract(
         model, inputs={event: torch.tensor(vector) for event, vector in EVENTS.items()}, labels=MODES
     )
-    verdict = detent.certify(machine, device())
+    verdict = exactstate.certify(machine, device())
     print(verdict.explain())
     row: dict[str, Any] = {"certified": bool(verdict), "steps": steps}
     if not verdict:

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-import detent
-from detent.certify.check import check
-from detent.runtime import load
+import exactstate
+from exactstate.certify.check import check
+from exactstate.runtime import load
 
 EVENTS = ("connect", "login", "ask", "leave", "drop")
 NEXT = {
@@ -28,14 +28,14 @@ NEXT = {
 }
 
 
-def protocol() -> detent.Moore:
+def protocol() -> exactstate.Moore:
     """An event out of order leads to `alarm`; a dropped connection leads back to `idle`."""
     states = tuple(NEXT)
     tables = [
         [states.index("idle" if event == "drop" else NEXT[state].get(event, "alarm")) for state in states]
         for event in EVENTS
     ]
-    return detent.Moore(symbols=EVENTS, tables=tables, states=states, outputs=states, readout=range(len(states)))
+    return exactstate.Moore(symbols=EVENTS, tables=tables, states=states, outputs=states, readout=range(len(states)))
 
 
 def log(lines: int, generator: np.random.Generator) -> Iterator[str]:
@@ -50,7 +50,7 @@ def log(lines: int, generator: np.random.Generator) -> Iterator[str]:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        run = detent.train(protocol(), width=32, out=Path(folder) / "run")
+        run = exactstate.train(protocol(), width=32, out=Path(folder) / "run")
         assert run.certified, run.verdict.explain()
         assert check(Path(folder) / "run" / "certificate.json")
         machine = load(Path(folder) / "run" / "machine.json")

@@ -11,17 +11,17 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-import detent
+import exactstate
 
 WALK, LEFT, RIGHT = 0, 1, 2
 LENGTH = 100_000
 
 
-def maze() -> detent.Moore:
+def maze() -> exactstate.Moore:
     """Remember the last cue."""
     tables = [[0, 1, 2], [1, 1, 1], [2, 2, 2]]
     places = ("no cue yet", "turn left", "turn right")
-    return detent.Moore(
+    return exactstate.Moore(
         symbols=("walk", "left", "right"), tables=tables, states=places, outputs=places, readout=range(3)
     )
 
@@ -34,7 +34,7 @@ def corridors(count: int, generator: np.random.Generator) -> torch.Tensor:
 
 
 def main() -> None:
-    run = detent.train(maze(), width=32)
+    run = exactstate.train(maze(), width=32)
     print(f"trained in {run.steps} steps; {run.verdict.explain()}")
 
     steps = corridors(4, np.random.default_rng(0))

@@ -1,1 +1,1 @@
-"""Reproduction of the paper on top of detent: its claims, tables, figures and experiments."""
+"""Reproduction of the paper on top of exactstate: its claims, tables, figures and experiments."""

@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detent.records import Row
+from exactstate.records import Row
 from paper.theory.shapes import Floats
 
 Matrix = NDArray[Any]
@@ -308,7 +308,7 @@ ARCHITECTURES = (
                  "rho = 1", reflection(lambda g, edge: (1, g.uniform(0, 2)))),
     Architecture("AUSSM", "Karuvally et al. 2025", "x_t = e^(D_t A_t) x_{t-1} + D_t B u_t",
                  "e^(D_t A_t), A_t skew-symmetric", "every modulus is 1", "rho = 1", skew_exponential,
-                 "an isometry: up to O(1/eta) steps; `detent.nn.AUSSM`"),
+                 "an isometry: up to O(1/eta) steps; `exactstate.nn.AUSSM`"),
     Architecture("LinOSS-IMEX", "Rusch and Rus 2024", "x_n = M x_{n-1} + F_n",
                  "M = [[I, -dt A], [dt I, I - dt^2 A]], A >= 0 diagonal", "every modulus is 1 where dt^2 A <= 4",
                  "rho = 1", oscillator, "not normal: errors may grow before they level off"),
@@ -347,7 +347,7 @@ ARCHITECTURES = (
     Architecture("Mamba-", "Grazzi et al. 2025", "h_t = Diag(2 s_t - 1) h_{t-1} + B'_t x_t",
                  "Diag(2 s_t - 1), s_t = e^(-D_t e^w)", "in (-1, 1)", "rho < 1",
                  diagonal(lambda g, d, edge: 2 * exponentials(g, d, edge) - 1),
-                 "Mamba with negative eigenvalues; `detent.nn.MambaMinus`"),
+                 "Mamba with negative eigenvalues; `exactstate.nn.MambaMinus`"),
     Architecture("Mamba-2 / SSD", "Dao and Gu 2024", "h_t = a_t h_{t-1} + b_t", "a_t I, one number per head",
                  "a_t in (0, 1), d times", "rho < 1",
                  diagonal(lambda g, d, edge: np.full(d, exponentials(g, 1, edge)[0]))),
@@ -388,5 +388,5 @@ ARCHITECTURES = (
                  "diag(f_t), f_t = sigmoid(.), ternary weights", "in (0, 1)", "rho < 1", diagonal(gate), INPUT_GATES),
     Architecture("PD-SSM", "Terzic et al. 2025", "x_t = P(u_t) D(u_t) x_{t-1} + B u_t",
                  "P D, P one-hot in every column, |D| = sigmoid(.)", "rho <= max |d_j| < 1", "rho < 1",
-                 one_hot_times_diagonal, "P alone has rho = 1, D makes it contract; `detent.nn.PDSSM`"),
+                 one_hot_times_diagonal, "P alone has rho = 1, D makes it contract; `exactstate.nn.PDSSM`"),
 )  # fmt: skip

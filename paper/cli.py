@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from detent import records
-from detent.cli._errors import CommandGroup, Interrupted, exit_code_of
-from detent.cli._output import AsJson, console, print_json
-from detent.cli.figure import Picture, RowsAsJson
-from detent.cli.table import Form, Format, Rows, existing
-from detent.errors import BrokenFile, InvalidConfig, unknown
-from detent.records import Row
+from exactstate import records
+from exactstate.cli._errors import CommandGroup, Interrupted, exit_code_of
+from exactstate.cli._output import AsJson, console, print_json
+from exactstate.cli.figure import Picture, RowsAsJson
+from exactstate.cli.table import Form, Format, Rows, existing
+from exactstate.errors import BrokenFile, InvalidConfig, unknown
+from exactstate.records import Row
 from paper.figures.registry import FIGURES, FigureSpec
 
 if TYPE_CHECKING:
-    from detent.evaluate.tables import Table
+    from exactstate.evaluate.tables import Table
     from paper.experiments.runner import Campaign
 
 RowsFile = Annotated[Path, typer.Option("--rows", metavar="FILE", help="The file of rows.")]
@@ -246,8 +246,8 @@ def realization(
         python -m paper figure realization Z5 -o z5.svg
         python -m paper figure realization mine.dot --word "a b b a" --eta 0.2 -o mine.png
     """
-    from detent.automata.draw.save import picture_format, save
-    from detent.tasks import task
+    from exactstate.automata.draw.save import picture_format, save
+    from exactstate.tasks import task
     from paper.figures.realization import cell_rows, exploring_word, paint
 
     picture_format(output)
@@ -281,7 +281,7 @@ def _figure_verb(name: str) -> Callable[..., None]:
         ] = None,
         as_json: RowsAsJson = False,
     ) -> None:
-        from detent.automata.draw.save import picture_format, save
+        from exactstate.automata.draw.save import picture_format, save
 
         spec = FIGURES[name]
         if output is None and keep is None and not as_json:
@@ -435,7 +435,7 @@ def _computed(spec: FigureSpec, keep: Path | None) -> Iterator[records.Row]:
 def _status(sentence: str) -> Iterator[Callable[[str], Any]]:
     """Print a sentence on the error stream; on a terminal, a status line that can be updated."""
     if not sys.stderr.isatty():
-        print(f"detent: {sentence}", file=sys.stderr)
+        print(f"exactstate: {sentence}", file=sys.stderr)
         yield lambda text: None
         return
     with console(stderr=True).status(sentence) as status:

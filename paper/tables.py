@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from detent.cli._output import show
-from detent.evaluate.tables import (
+from exactstate.cli._output import show
+from exactstate.evaluate.tables import (
     CELLS,
     DAGGER,
     LEGEND,
@@ -24,7 +24,7 @@ from detent.evaluate.tables import (
     min_max,
     recipe_notes,
 )
-from detent.records import Row
+from exactstate.records import Row
 
 SEEDS = (42, 43, 44, 45, 46)
 PUBLISHED_CELLS = ("nfsm", "mamba", "aussm", "pdssm")

@@ -58,4 +58,4 @@ SAMPLED: dict[str, Any] = {"noise": True, "temperature": 0.5, "remember": 0.0}
 
 def backends_under_test() -> list[str]:
     """Every backend by name; an absent one is a failure, not a skip, unless the environment narrows the list."""
-    return os.environ.get("DETENT_TEST_BACKENDS", "reference,tree,cpu").split(",")
+    return os.environ.get("EXACTSTATE_TEST_BACKENDS", "reference,tree,cpu").split(",")

@@ -31,8 +31,10 @@ def test_paths_in_backticks_exist(page: Path) -> None:
 
 
 def test_a_missing_path_is_found() -> None:
-    text = "`detent/nn/nfsm.py`, `detent/attic/old.py`, `results/*.jsonl`, `paper/figures/NAME.py`, `setup.py`, `n/a`"
-    assert missing_paths(text) == ["detent/attic/old.py"]
+    text = (
+        "`exactstate/nn/nfsm.py`, `exactstate/attic/old.py`, `results/*.jsonl`, `paper/figures/X.py`, `setup.py`, `n/a`"
+    )
+    assert missing_paths(text) == ["exactstate/attic/old.py"]
 
 
 @pytest.mark.parametrize(
@@ -60,5 +62,5 @@ def test_the_import_law_lists_the_packages_in_order() -> None:
 
     text = re.search(r"from the top: (.*?)\. Four doors", CONTRIBUTING, re.DOTALL)
     assert text
-    packages = [name for name in ORDER if (ROOT / "detent" / name).is_dir()]
+    packages = [name for name in ORDER if (ROOT / "exactstate" / name).is_dir()]
     assert re.findall(r"`(\w+)`", text[1]) == packages[::-1]

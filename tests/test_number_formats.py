@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from detent.number_formats import EXTRACTION_FORMATS, FORMATS, NETWORK_FORMATS
+from exactstate.number_formats import EXTRACTION_FORMATS, FORMATS, NETWORK_FORMATS
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -11,12 +11,12 @@ import pytest
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-INLINE = re.findall(r"`(?:\.venv/bin/)?detent ([^`]+)`", README)
+INLINE = re.findall(r"`(?:\.venv/bin/)?exactstate ([^`]+)`", README)
 IN_BLOCKS = [
-    line.strip().removeprefix("$ ").removeprefix(".venv/bin/").removeprefix("detent ").partition("  #")[0].strip()
+    line.strip().removeprefix("$ ").removeprefix(".venv/bin/").removeprefix("exactstate ").partition("  #")[0].strip()
     for block in re.findall(r"```(?:sh|bash|console)\n(.*?)```", README, re.DOTALL)
     for line in block.splitlines()
-    if re.match(r"\s*(\$ )?(\.venv/bin/)?detent ", line)
+    if re.match(r"\s*(\$ )?(\.venv/bin/)?exactstate ", line)
 ]
 COMMANDS = list(dict.fromkeys([*INLINE, *IN_BLOCKS]))
 ONLY_HELP = {"demo"}
@@ -37,8 +37,8 @@ def test_every_command_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One after another in one folder, so that a later one finds what an earlier one left."""
-    from detent.automata import symmetric, write_machine
-    from detent.cli._app import run
+    from exactstate.automata import symmetric, write_machine
+    from exactstate.cli._app import run
 
     for name in ("your-machine.dot", "old.dot", "new.dot"):
         write_machine(symmetric(3), tmp_path / name)
@@ -60,12 +60,12 @@ def test_every_link_target_exists(link: str) -> None:
 
 
 def test_every_folder_of_the_tree_exists_and_is_listed() -> None:
-    (tree,) = re.findall(r"^```\n(detent/ .*?)^```$", README, re.DOTALL | re.MULTILINE)
+    (tree,) = re.findall(r"^```\n(exactstate/ .*?)^```$", README, re.DOTALL | re.MULTILINE)
     listed, parent = set(), ""
     for line in tree.splitlines():
         if match := re.match(r"( *)([a-z_]+/) ", line):
             parent = parent if match[1] else match[2]
             listed.add(parent + match[2] if match[1] else match[2])
     assert [folder for folder in listed if not (ROOT / folder).is_dir()] == []
-    packages = {f"detent/{path.parent.name}/" for path in (ROOT / "detent").glob("*/__init__.py")}
+    packages = {f"exactstate/{path.parent.name}/" for path in (ROOT / "exactstate").glob("*/__init__.py")}
     assert packages <= listed

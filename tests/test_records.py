@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from detent import records
-from detent.errors import BrokenFile
+from exactstate import records
+from exactstate.errors import BrokenFile
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_append_refuses_a_row_that_json_cannot_hold(rows: Path, value: object) -
 
 def test_append_from_many_processes(rows: Path) -> None:
     program = (
-        "import sys; from detent import records\n"
+        "import sys; from exactstate import records\n"
         "for n in range(100): records.append(sys.argv[1], {'who': sys.argv[2], 'n': n, 'pad': 'x' * 5000})"
     )
     crowd = [subprocess.Popen([sys.executable, "-c", program, str(rows), who]) for who in "ab"]
@@ -145,7 +145,7 @@ def test_stamp_says_where_when_and_how() -> None:
 
 
 def test_stamp_names_the_command_without_folders() -> None:
-    program = "from detent import records; print(records.stamp()['command'])"
+    program = "from exactstate import records; print(records.stamp()['command'])"
     said = subprocess.run([sys.executable, "-c", program, "a b"], capture_output=True, text=True, check=True)
     assert said.stdout == "-c 'a b'\n"
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from detent import records
-from detent.certify.check import check
-from detent.records import Row
+from exactstate import records
+from exactstate.certify.check import check
+from exactstate.records import Row
 from paper.tables import (
     comparison_table,
     paper_full_table,

@@ -1,4 +1,4 @@
-/* A machine that detent exported, as a library in a C program: how often does it output this word?
+/* A machine that exactstate exported, as a library in a C program: how often does it output this word?
 
    cc -DMACHINE_WITHOUT_MAIN machine.c count_alarms.c -o count_alarms
    printf 'push coin push push' | ./count_alarms locked */

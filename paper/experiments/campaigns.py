@@ -11,18 +11,18 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from detent.automata import Moore, minimize, tomita
-from detent.errors import BudgetExceeded, NotLearned, unknown
-from detent.evaluate.sweep_run import sweep_run
-from detent.learning import infer_machine
-from detent.records import Row
-from detent.tasks import OutputTask, Task
-from detent.tasks import task as get_task
-from detent.train import EndToEndConfig, Run, RunDir, TrainConfig, configure, train
-from detent.train.config import wide_heads
-from detent.train.free_text import extract_free_text
-from detent.train.gradient import compress
-from detent.train.trainer import Trainer
+from exactstate.automata import Moore, minimize, tomita
+from exactstate.errors import BudgetExceeded, NotLearned, unknown
+from exactstate.evaluate.sweep_run import sweep_run
+from exactstate.learning import infer_machine
+from exactstate.records import Row
+from exactstate.tasks import OutputTask, Task
+from exactstate.tasks import task as get_task
+from exactstate.train import EndToEndConfig, Run, RunDir, TrainConfig, configure, train
+from exactstate.train.config import wide_heads
+from exactstate.train.free_text import extract_free_text
+from exactstate.train.gradient import compress
+from exactstate.train.trainer import Trainer
 from paper.experiments import comparison, geometry, story_learning, story_stream, supervision, text
 from paper.experiments.protocols import PROTOCOLS
 from paper.experiments.redundancy import REDUNDANCY

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from detent import NFSM
-from detent.nn import GRU, LSTM, MambaMinus
-from detent.records import Row
-from detent.tasks import Task
+from exactstate import NFSM
+from exactstate.nn import GRU, LSTM, MambaMinus
+from exactstate.records import Row
+from exactstate.tasks import Task
 
 WIDTH, BATCH, LENGTH, CHECK_EVERY = 64, 64, 32, 25
 LENGTHS = (64, 512, 4_096, 32_768)

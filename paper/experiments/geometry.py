@@ -1,6 +1,6 @@
 """The state of trained models on Z5 under a constant word, projected on a plane, as rows for the figure `geometry`.
 
-The NFSM is trained as by `detent train Z5`, the baselines small and on words of 24 letters. The state of the last
+The NFSM is trained as by `exactstate train Z5`, the baselines small and on words of 24 letters. The state of the last
 recurrent layer is followed under 1 1 1 ..., on which the five target states must stay distinct forever, and projected
 on the first two principal components of that run:
 
@@ -25,12 +25,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from detent.nn import NFSM, Backbone
-from detent.nn.backbone import BackboneLayer
-from detent.nn.recurrent import Recurrent
-from detent.records import Row
-from detent.tasks import task as get_task
-from detent.train import EndToEndConfig, Run, TrainConfig, train
+from exactstate.nn import NFSM, Backbone
+from exactstate.nn.backbone import BackboneLayer
+from exactstate.nn.recurrent import Recurrent
+from exactstate.records import Row
+from exactstate.tasks import task as get_task
+from exactstate.train import EndToEndConfig, Run, TrainConfig, train
 
 TASK, LETTER, SEED = "Z5", "1", 46
 WINDOWS = (1, 101, 1001)

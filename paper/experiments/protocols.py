@@ -1,4 +1,4 @@
-"""The campaign `protocols`: `detent train FILE.dot` by the default recipe, on a folder of public protocol machines.
+"""The campaign `protocols`: `exactstate train FILE.dot` by the default recipe, on a folder of public protocol machines.
 
 The machines are not part of the project. `folder` has a folder for every repository they come from, named owner+name,
 with the DOT files in it:
@@ -18,11 +18,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from detent.automata import Mealy, read_machine
-from detent.errors import BudgetExceeded, InvalidConfig, NotLearned
-from detent.records import Row
-from detent.train import configure, train
-from detent.train.run import tables_method
+from exactstate.automata import Mealy, read_machine
+from exactstate.errors import BudgetExceeded, InvalidConfig, NotLearned
+from exactstate.records import Row
+from exactstate.train import configure, train
+from exactstate.train.run import tables_method
 from paper.experiments.runner import Campaign, Job, Options
 
 SUPERVISION = ("states", "outputs")
@@ -46,7 +46,7 @@ def protocol_files(folder: Path) -> list[Path]:
 def protocol_row(path: Path, supervise: str, recipe: str, seed: int, seconds: float) -> Row:
     """Learn a machine within so many CPU seconds; its row."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ambiguities of a file, which `detent train` names
+        warnings.simplefilter("ignore")  # ambiguities of a file, which `exactstate train` names
         machine = read_machine(path)
         config = configure(str(path), recipe=recipe, seed=seed, supervise=supervise)
     config = replace(config, gradient=replace(config.gradient, compress=False))

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-import detent
-from detent.errors import BudgetExceeded
-from detent.extract import Budget, rounding_errors
-from detent.records import Row
+import exactstate
+from exactstate.errors import BudgetExceeded
+from exactstate.extract import Budget, rounding_errors
+from exactstate.records import Row
 from paper.experiments.comparison import sample
 from paper.experiments.runner import Campaign, Job, Options
 
@@ -36,7 +36,7 @@ class WideModel(nn.Module):
         self.embedding, self.norm, self.layer = (
             nn.Embedding(symbols, WIDTH),
             nn.LayerNorm(WIDTH),
-            detent.NFSM(WIDTH, dictionary=None),
+            exactstate.NFSM(WIDTH, dictionary=None),
         )
         mlp = nn.Sequential(nn.Linear(WIDTH, 128), nn.ReLU(), nn.Linear(128, labels))
         self.readout: nn.Module = mlp
@@ -52,7 +52,7 @@ class WideModel(nn.Module):
 def train(name: str, readout: str, seed: int, more: int, most: int = 1000) -> tuple[WideModel, int | None]:
     """(model, steps until fresh words were right; None if they never were); then so many steps more."""
     torch.manual_seed(seed)
-    task, generator = detent.task(name), np.random.default_rng(seed)
+    task, generator = exactstate.task(name), np.random.default_rng(seed)
     model = WideModel(task.machine.n_symbols, task.machine.n_states, readout)
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3, weight_decay=0.0, fused=True)
     length, right_at = 8, None
@@ -79,7 +79,7 @@ def train(name: str, readout: str, seed: int, more: int, most: int = 1000) -> tu
 def spread_and_margin(model: WideModel, name: str) -> tuple[float, float]:
     """(the sum over heads of the largest distance between what two indices add, relative to the median norm of the
     layer's output; the smallest margin of a label) on random words."""
-    words, _ = sample(detent.task(name), BATCH, LENGTH, np.random.default_rng(0))
+    words, _ = sample(exactstate.task(name), BATCH, LENGTH, np.random.default_rng(0))
     layer, total, begin = model.layer, 0.0, 0
     for head, d in enumerate(layer.heads):
         columns = slice(head * layer.value_width, (head + 1) * layer.value_width)
@@ -92,7 +92,7 @@ def spread_and_margin(model: WideModel, name: str) -> tuple[float, float]:
 
 def redundancy_row(name: str, readout: str, seed: int, more: int, configurations: int) -> Row:
     """Train, extract without pruning, certify."""
-    target = detent.task(name).machine
+    target = exactstate.task(name).machine
     started = time.process_time()
     model, right_at = train(name, readout, seed, more)
     row: Row = {"task": name, "readout": readout, "seed": seed, "right_at": right_at, "more_steps": more,
@@ -101,7 +101,7 @@ def redundancy_row(name: str, readout: str, seed: int, more: int, configurations
     row |= {"relative_spread": round(spread, 3), "least_margin": round(margin, 3)}
     started = time.process_time()
     try:
-        machine = detent.extract(
+        machine = exactstate.extract(
             model, symbols=target.symbols, labels=target.states, budget=Budget(configurations=configurations)
         )
     except BudgetExceeded as error:
@@ -109,7 +109,7 @@ def redundancy_row(name: str, readout: str, seed: int, more: int, configurations
     else:
         kept = len(machine.heads[0])
         row |= {"kept": kept, "configurations": len(machine.configurations),
-                "certified": bool(detent.certify(machine, target))}  # fmt: skip
+                "certified": bool(exactstate.certify(machine, target))}  # fmt: skip
         if machine.dropped:
             errors = rounding_errors(model, machine, "float32")
             row["float32_proved"] = bool((machine.label_margins > 2.0 * errors.labels).all())

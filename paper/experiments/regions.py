@@ -20,12 +20,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-import detent
-from detent.automata import factor
-from detent.extract import Extracted
-from detent.extract.graph.network import layer_output
-from detent.extract.regions import attack, broken_radii, largest_radii, random_changes
-from detent.records import Row
+import exactstate
+from exactstate.automata import factor
+from exactstate.extract import Extracted
+from exactstate.extract.graph.network import layer_output
+from exactstate.extract.regions import attack, broken_radii, largest_radii, random_changes
+from exactstate.records import Row
 from paper.experiments.runner import Campaign, Job, Options
 from paper.experiments.supervision import CLOUD_DEVIATION, Data, fit, shrink
 from paper.experiments.supervision import Model as WideModel
@@ -44,7 +44,7 @@ class CloudReader(nn.Module):
     ) -> None:
         super().__init__()
         self.encoder = nn.Sequential(nn.Linear(inputs, width), nn.Tanh(), nn.Linear(width, width))
-        self.memory = detent.NFSM(width, heads, noise=False, remember=1.0, temperature=1.0,
+        self.memory = exactstate.NFSM(width, heads, noise=False, remember=1.0, temperature=1.0,
                                   initial_state=initial_state)  # fmt: skip
         self.readout = nn.Sequential(nn.Linear(width, 2 * width), nn.ReLU(), nn.Linear(2 * width, labels))
 
@@ -66,7 +66,7 @@ def centers(symbols: int) -> Tensor:
 def train(name: str, heads: tuple[int, ...], steps: int, seed: int) -> tuple[CloudReader, Tensor, float]:
     """(model, prototypes, seconds): words of growing length, every label."""
     torch.manual_seed(seed)
-    machine, rng = detent.task(name).machine, np.random.default_rng(seed)
+    machine, rng = exactstate.task(name).machine, np.random.default_rng(seed)
     points = centers(machine.n_symbols)
     model = CloudReader(INPUTS, heads, machine.n_states)
     optimizer = torch.optim.AdamW(model.parameters(), 4e-3)
@@ -94,7 +94,7 @@ def train(name: str, heads: tuple[int, ...], steps: int, seed: int) -> tuple[Clo
 def train_wide(name: str, seed: int) -> tuple[nn.Module, Tensor, float]:
     """(model, prototypes, seconds): the default layer, learned by gradient and pruned on words of clouds."""
     torch.manual_seed(seed)
-    data = Data(detent.task(name).machine, np.random.default_rng(seed), by_state=True, cloud=CLOUD_DEVIATION)
+    data = Data(exactstate.task(name).machine, np.random.default_rng(seed), by_state=True, cloud=CLOUD_DEVIATION)
     started = time.process_time()
     model = WideModel(data)
     fit(model, data, steps=1000, lr=3e-3, first_length=6)
@@ -104,7 +104,7 @@ def train_wide(name: str, seed: int) -> tuple[nn.Module, Tensor, float]:
 def distill(name: str, steps: int, seed: int) -> tuple[CloudReader, Tensor, float]:
     """(model, prototypes, seconds): the targets are the tables of a factoring and the labels of its states."""
     torch.manual_seed(seed)
-    machine = detent.task(name).machine
+    machine = exactstate.task(name).machine
     factoring, points = factor(machine), centers(machine.n_symbols)
     start = [int(chi[machine.start]) for chi in factoring.partitions]
     model = CloudReader(INPUTS, factoring.sizes, machine.n_states, initial_state=start)
@@ -153,7 +153,7 @@ def _summary(radii: dict[str, float]) -> tuple[float, float]:
 
 def cloud_row(name: str, recipe: str, seed: int, steps: int, tries: int, attempts: int = 3) -> Row:
     """Train until certified, then measure."""
-    target = detent.task(name).machine
+    target = exactstate.task(name).machine
     model: nn.Module
     for attempt in range(attempts):
         if recipe == "gradient" and name != "S3":
@@ -163,8 +163,8 @@ def cloud_row(name: str, recipe: str, seed: int, steps: int, tries: int, attempt
         else:
             model, points, seconds = distill(name, steps, seed + 1000 * attempt)
         inputs = dict(zip(target.symbols, points, strict=True))
-        machine = detent.extract(model, inputs=inputs, labels=target.states)
-        verdict = detent.certify(machine, target)
+        machine = exactstate.extract(model, inputs=inputs, labels=target.states)
+        verdict = exactstate.certify(machine, target)
         if verdict:
             break
     row: Row = {"task": f"{name}, clouds", "recipe": recipe, "seed": seed, "attempts": attempt + 1,

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from detent import records
-from detent.errors import InvalidConfig, unknown
-from detent.records import Row
-from detent.runtime.cluster import RETRIES, connected
+from exactstate import records
+from exactstate.errors import InvalidConfig, unknown
+from exactstate.records import Row
+from exactstate.runtime.cluster import RETRIES, connected
 
 SEEDS = (42, 43, 44, 45, 46)
 Setting = bool | int | float | str

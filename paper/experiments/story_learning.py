@@ -5,8 +5,8 @@
 The labels are the machine's state at every token and the answer at the end, or the answer alone. Two forms:
 
 - `cascade`: the recipe `gradient`. Heads of two layers are learned as free tables, from states one by one
-  (`detent/train/cascade.py`), from answers both layers at once (`detent/train/answer_cascade.py`), and the machine
-  that they are is distilled into a network.
+  (`exactstate/train/cascade.py`), from answers both layers at once (`exactstate/train/answer_cascade.py`), and the
+  machine that they are is distilled into a network.
 - `wide`: two wide layers are trained end to end. Stories begin with no swap and gain a sentence whenever most labels
   of a batch are right. The network is pruned.
 
@@ -23,19 +23,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from detent import NFSM
-from detent.errors import BudgetExceeded, InvalidConfig, NotLearned
-from detent.extract import Budget
-from detent.nn import Backbone
-from detent.nn.losses import record_calls
-from detent.nn.pruning import prune
-from detent.records import Row
-from detent.tasks import Task
-from detent.tasks import task as get_task
-from detent.tasks.shuffled_objects import SENTENCE
-from detent.train import configure, train
-from detent.train.margins import margin_shortfall
-from detent.train.verify import extract_and_certify, make_certificate
+from exactstate import NFSM
+from exactstate.errors import BudgetExceeded, InvalidConfig, NotLearned
+from exactstate.extract import Budget
+from exactstate.nn import Backbone
+from exactstate.nn.losses import record_calls
+from exactstate.nn.pruning import prune
+from exactstate.records import Row
+from exactstate.tasks import Task
+from exactstate.tasks import task as get_task
+from exactstate.tasks.shuffled_objects import SENTENCE
+from exactstate.train import configure, train
+from exactstate.train.margins import margin_shortfall
+from exactstate.train.verify import extract_and_certify, make_certificate
 
 WIDTH, HEADS, BATCH, LR, CHECK_EVERY = 64, (12,) * 16, 64, 3e-3, 50
 GROW_AT = 0.9

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from detent.extract.interpret import meanings
-from detent.records import Row
-from detent.train import Run, load_run, train
+from exactstate.extract.interpret import meanings
+from exactstate.records import Row
+from exactstate.train import Run, load_run, train
 
 LENGTH = 52
 """Tokens: ten sentences and two extra dots, which fills the width of a page."""

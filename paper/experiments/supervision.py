@@ -3,8 +3,8 @@
     B  words     L  length     n  coordinates of a cloud
 
 A plain PyTorch model with the default NFSM layer is trained by cross-entropy on what it is given, pruned with
-`detent.nn.prune`, extracted with `detent.extract` and certified. Until the verdict, everything is decided on data of
-the same kind: where labels are wrong in training, they are wrong in every check.
+`exactstate.nn.prune`, extracted with `exactstate.extract` and certified. Until the verdict, everything is decided
+on data of the same kind: where labels are wrong in training, they are wrong in every check.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from detent import NFSM, certify, extract
-from detent.automata import Mealy, Moore
-from detent.errors import BudgetExceeded
-from detent.extract import Budget
-from detent.nn import prune, prune_indices
-from detent.records import Row
-from detent.tasks import task as get_task
+from exactstate import NFSM, certify, extract
+from exactstate.automata import Mealy, Moore
+from exactstate.errors import BudgetExceeded
+from exactstate.extract import Budget
+from exactstate.nn import prune, prune_indices
+from exactstate.records import Row
+from exactstate.tasks import task as get_task
 
 WIDTH, BATCH, LENGTH, CHECK_EVERY = 64, 64, 32, 25
 CLOUD_WIDTH, CLOUD_DEVIATION = 16, 0.3

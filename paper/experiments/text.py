@@ -10,8 +10,8 @@ states, whose temperature falls, and trains the last part of the time with the e
 
 The recurrent layer reads a convolution of the last four tokens, a map of the last two, or the token alone. The last two
 have few distinct inputs, and the NFSM computes its tables and gates once for each of them. `registers` is the layer
-`detent.nn.Registers` with free tables for each pair of tokens; its tables say where an index comes from and not where
-it goes, so that values are exchanged.
+`exactstate.nn.Registers` with free tables for each pair of tokens; its tables say where an index comes from and not
+where it goes, so that values are exchanged.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from detent import NFSM, native
-from detent._types import Bools, Ints
-from detent.nn import GRU, LSTM, CausalConvolution, Registers, soften
-from detent.ops.tables import entry_offsets
-from detent.records import Row, stamp
+from exactstate import NFSM, native
+from exactstate._types import Bools, Ints
+from exactstate.nn import GRU, LSTM, CausalConvolution, Registers, soften
+from exactstate.ops.tables import entry_offsets
+from exactstate.records import Row, stamp
 
 KEYS, VALUES, FILLERS = 4, 4, 8
 SET, GET, SWAP, FILL = range(4)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from detent.records import Row
-from detent.report.figures.style import PAGE, in_order, model_style, of_kind, sheet, styled
+from exactstate.records import Row
+from exactstate.report.figures.style import PAGE, in_order, model_style, of_kind, sheet, styled
 
 
 @styled

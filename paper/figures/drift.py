@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from math import pi
 from typing import Any
 
-from detent.records import Row
-from detent.report.figures.style import ALARM, GREY, PAGE, SHADES, of_kind, sheet, styled
+from exactstate.records import Row
+from exactstate.report.figures.style import ALARM, GREY, PAGE, SHADES, of_kind, sheet, styled
 
 
 @styled

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from detent.records import Row
-from detent.report.figures.style import GREY, INK, PAGE, PALE, in_order, model_style, of_kind, sheet, styled
+from exactstate.records import Row
+from exactstate.report.figures.style import GREY, INK, PAGE, PALE, in_order, model_style, of_kind, sheet, styled
 
 STRENGTH = {"fp32": 0.55, "fp16": 1.0}
 """Opacity of the lines of a format; 1 for others."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from detent.records import Row
-from detent.report.figures.style import (
+from exactstate.records import Row
+from exactstate.report.figures.style import (
     ALARM,
     PAGE,
     STATE_MARKERS,

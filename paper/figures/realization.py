@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from detent.automata import Mealy, Moore, Semiautomaton, draw
-from detent.automata.draw.scene import abbreviate
-from detent.errors import InvalidConfig, InvalidMachine
-from detent.records import Row
-from detent.report.figures.style import ALARM, GREY, INK, PAGE, STATES, of_kind, sheet, styled
+from exactstate.automata import Mealy, Moore, Semiautomaton, draw
+from exactstate.automata.draw.scene import abbreviate
+from exactstate.errors import InvalidConfig, InvalidMachine
+from exactstate.records import Row
+from exactstate.report.figures.style import ALARM, GREY, INK, PAGE, STATES, of_kind, sheet, styled
 
 MAX_STATES = 12
 """More cells than this cannot be distinguished in the figure."""

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from detent.errors import BrokenFile
-from detent.records import Row
-from detent.report.figures import length_sweep
+from exactstate.errors import BrokenFile
+from exactstate.records import Row
+from exactstate.report.figures import length_sweep
 from paper.figures import comparison, drift, gap, geometry, tso, walltime
 from paper.theory.drift import drift_rows
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from detent.records import Row
-from detent.report.figures.style import GREY, INK, PAGE, STATES, of_kind, sheet, styled
+from exactstate.records import Row
+from exactstate.report.figures.style import GREY, INK, PAGE, STATES, of_kind, sheet, styled
 
 UNSET = ("idle", "nobody", "")
 NOTHING = "#F1F1F1"

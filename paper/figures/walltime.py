@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from detent.records import Row
-from detent.report.figures.style import ALARM, GREY, PAGE, in_order, model_style, of_kind, sheet, styled
+from exactstate.records import Row
+from exactstate.report.figures.style import ALARM, GREY, PAGE, in_order, model_style, of_kind, sheet, styled
 
 
 @styled

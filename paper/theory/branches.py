@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from detent.errors import InvalidInput
+from exactstate.errors import InvalidInput
 
 Name = Literal["contracting", "isometric", "neutral", "expanding", "undecided"]
 ROUNDING = 1e-12
@@ -124,7 +124,7 @@ def _name(family: NDArray[Any], low: float, high: float, slack: float) -> Name:
 
 def _matrices(layer: Any, inputs: Any) -> NDArray[Any]:
     """The matrices of the steps that a layer takes on these inputs; most layers return only the diagonal."""
-    from detent.nn import PDSSM
+    from exactstate.nn import PDSSM
 
     values = layer.transitions(inputs).detach().cpu().numpy()
     values = values.astype(np.complex128 if np.iscomplexobj(values) else np.float64)

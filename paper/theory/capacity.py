@@ -17,7 +17,7 @@ from math import log2
 
 import numpy as np
 
-from detent.errors import InvalidConfig
+from exactstate.errors import InvalidConfig
 from paper.theory.shapes import Floats
 
 BoxMap = Callable[[Floats, Floats], tuple[Floats, Floats]]

@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from detent._types import MISSING, Ints
-from detent.automata.factor import Factoring
-from detent.automata.machine import Semiautomaton
-from detent.automata.products import cascade
-from detent.automata.properties.definite import definite
-from detent.errors import BudgetExceeded, InvalidInput
+from exactstate._types import MISSING, Ints
+from exactstate.automata.factor import Factoring
+from exactstate.automata.machine import Semiautomaton
+from exactstate.automata.products import cascade
+from exactstate.automata.properties.definite import definite
+from exactstate.errors import BudgetExceeded, InvalidInput
 from paper.theory.shapes import Ball, Box, Floats, Norm, Shape, check_norm, exact
 from paper.theory.triples import Affine, IndexReadout, Indices, Tables, Triple
 

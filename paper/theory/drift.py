@@ -26,8 +26,8 @@ from math import atan2, ceil, cos, floor, log1p, log10, pi, sin, tan, tau
 import numpy as np
 from numpy.typing import NDArray
 
-from detent.errors import InvalidConfig, unknown
-from detent.records import Row
+from exactstate.errors import InvalidConfig, unknown
+from exactstate.records import Row
 
 FORMATS = {
     "fp64": "float64", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16",

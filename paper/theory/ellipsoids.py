@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detent._types import Bools
-from detent.errors import InvalidInput
+from exactstate._types import Bools
+from exactstate.errors import InvalidInput
 from paper.theory.branches import ROUNDING, spectral_radii
 from paper.theory.shapes import SLACK, AffineImage, Exact, Floats, Norm, exact
 

@@ -26,11 +26,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from detent import ops as scan
-from detent.errors import unknown
-from detent.nn import AUSSM, NFSM, PDSSM, MambaMinus
-from detent.ops.affine import diagonal_loop, diagonal_scan, pd_loop, pd_scan
-from detent.records import Row
+from exactstate import ops as scan
+from exactstate.errors import unknown
+from exactstate.nn import AUSSM, NFSM, PDSSM, MambaMinus
+from exactstate.ops.affine import diagonal_loop, diagonal_scan, pd_loop, pd_scan
+from exactstate.records import Row
 from paper.theory.drift import log_spaced
 
 FORMATS = {"fp32": torch.float32, "fp16": torch.float16}

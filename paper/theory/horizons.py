@@ -23,9 +23,9 @@ from math import ceil, log
 
 import numpy as np
 
-from detent.automata.machine import Semiautomaton
-from detent.automata.properties.definite import definite
-from detent.errors import BudgetExceeded, InvalidConfig
+from exactstate.automata.machine import Semiautomaton
+from exactstate.automata.properties.definite import definite
+from exactstate.errors import BudgetExceeded, InvalidConfig
 from paper.theory.branches import ROUNDING, bracket, spectral_radii
 from paper.theory.shapes import Floats
 from paper.theory.triples import Affine

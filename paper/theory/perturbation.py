@@ -15,8 +15,8 @@ from itertools import product
 
 import numpy as np
 
-from detent._types import Ints
-from detent.automata.machine import Semiautomaton
+from exactstate._types import Ints
+from exactstate.automata.machine import Semiautomaton
 from paper.theory.shapes import Floats, Norm, unit_vectors
 from paper.theory.triples import Affine, Triple
 

@@ -25,9 +25,9 @@ from typing import Literal
 
 import numpy as np
 
-from detent._types import MISSING
-from detent.automata.machine import Semiautomaton
-from detent.errors import InvalidConfig, InvalidInput
+from exactstate._types import MISSING
+from exactstate.automata.machine import Semiautomaton
+from exactstate.errors import InvalidConfig, InvalidInput
 from paper.theory.shapes import SLACK, AffineImage, Exact, Floats, Shape, exact, extreme_perturbation, unit_vectors
 from paper.theory.triples import Affine, Tables, Triple
 
@@ -106,7 +106,7 @@ def realizes(
 
     Where the conditions cannot be decided, `samples` random steps are tried.
 
-    >>> from detent.automata import symmetric
+    >>> from exactstate.automata import symmetric
     >>> from paper.theory.constructions import one_hot
     >>> realizes(one_hot(symmetric(3)), symmetric(3), 0.49).proved
     True
@@ -246,7 +246,7 @@ class Rates:
 def two_rates(triple: Triple, automaton: Semiautomaton, eta: float | Fraction, word: Sequence[int]) -> Rates:
     """Measure the images of all cells under a word. A realization at every length has both of at least 2 eta.
 
-    >>> from detent.automata import cyclic
+    >>> from exactstate.automata import cyclic
     >>> from paper.theory import one_hot
     >>> two_rates(one_hot(cyclic(3)), cyclic(3), 0.25, [1, 2])
     Rates(contraction=0.5, separation=1.0)

@@ -17,8 +17,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from detent._types import Bools
-from detent.errors import InvalidInput, unknown
+from exactstate._types import Bools
+from exactstate.errors import InvalidInput, unknown
 
 Norm = Literal["inf", "2", "1"]
 NORMS: tuple[Norm, ...] = ("inf", "2", "1")

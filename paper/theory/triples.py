@@ -16,8 +16,8 @@ from typing import Protocol
 
 import numpy as np
 
-from detent._types import MISSING, Ints
-from detent.errors import InvalidInput
+from exactstate._types import MISSING, Ints
+from exactstate.errors import InvalidInput
 from paper.theory.shapes import AffineImage, Floats, Norm, Shape, check_norm, exact
 
 Indices = tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Every module of the package can be the first that a program imports, and PyTorch then knows detent's operators."""
+"""Every module of the package can be the first that a program imports, and PyTorch then knows the operators."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 OPTIONAL = ("triton", "ray", "aalpy", "onnx")
-FIRST = "import {}, sys\nif 'torch' in sys.modules:\n    import torch\n    torch.ops.detent.nfsm_eval.default"
+FIRST = "import {}, sys\nif 'torch' in sys.modules:\n    import torch\n    torch.ops.exactstate.nfsm_eval.default"
 
 
 def modules() -> list[str]:
-    paths = sorted((ROOT / "detent").rglob("*.py"))
+    paths = sorted((ROOT / "exactstate").rglob("*.py"))
     names = (".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in paths)
     return [name for name in names if not name.endswith("__main__")]
 
@@ -25,14 +25,14 @@ def failure(program: str) -> str | None:
     return None if done.returncode == 0 else done.stderr
 
 
-@pytest.mark.parametrize("module", ["detent.ops.interface", "detent.nn.nfsm", "detent.extract.network"])
+@pytest.mark.parametrize("module", ["exactstate.ops.interface", "exactstate.nn.nfsm", "exactstate.extract.network"])
 def test_deep_import_is_first(module: str) -> None:
     assert module in modules()
     assert failure(FIRST.format(module)) is None
 
 
 def test_failure_sees_an_import_that_fails() -> None:
-    assert "no_such_module" in str(failure(FIRST.format("detent.no_such_module")))
+    assert "no_such_module" in str(failure(FIRST.format("exactstate.no_such_module")))
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""`import detent`: few names, imported on first use; callable packages; the version."""
+"""`import exactstate`: few names, imported on first use; callable packages; the version."""
 
 from __future__ import annotations
 
@@ -10,57 +10,59 @@ from importlib import metadata
 
 import pytest
 
-import detent
-import detent.automata
-from detent.certify import certify as certify_function
+import exactstate
+import exactstate.automata
+from exactstate.certify import certify as certify_function
 
 NAMES = {"NFSM", "certify", "extract", "learn", "Mealy", "Moore", "Semiautomaton", "read_machine", "task", "train"}
 
 
-def test_detent_exports_these_names() -> None:
-    assert set(detent.__all__) == NAMES
+def test_exactstate_exports_these_names() -> None:
+    assert set(exactstate.__all__) == NAMES
     assert len(NAMES) < 20
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
-def test_detent_export_is_that_of_its_package(name: str) -> None:
-    module, original = detent._exports[name]
-    value = getattr(detent, name)
-    assert value is getattr(detent, name), "an export is the same object every time"
+def test_exactstate_export_is_that_of_its_package(name: str) -> None:
+    module, original = exactstate._exports[name]
+    value = getattr(exactstate, name)
+    assert value is getattr(exactstate, name), "an export is the same object every time"
     assert (
-        value is sys.modules[module] if module == f"detent.{name}" else value is getattr(sys.modules[module], original)
+        value is sys.modules[module]
+        if module == f"exactstate.{name}"
+        else value is getattr(sys.modules[module], original)
     )
-    assert name in dir(detent)
+    assert name in dir(exactstate)
 
 
 @pytest.mark.parametrize("name", ["certify", "extract", "train"])
 def test_callable_package_has_the_signature_of_its_function(name: str) -> None:
-    package = getattr(detent, name)
+    package = getattr(exactstate, name)
     function = vars(package)[name] if name in vars(package) else getattr(package, name)
     assert inspect.isfunction(function)
     assert inspect.signature(package) == inspect.signature(function)
 
 
 def test_callable_package_calls_its_function() -> None:
-    machine = detent.task("S3").machine
-    assert detent.certify(machine, machine).explain() == certify_function(machine, machine).explain()
-    assert importlib.import_module("detent.certify.check").__name__ == "detent.certify.check"
+    machine = exactstate.task("S3").machine
+    assert exactstate.certify(machine, machine).explain() == certify_function(machine, machine).explain()
+    assert importlib.import_module("exactstate.certify.check").__name__ == "exactstate.certify.check"
 
 
 def test_automata_isomorphism_is_the_function() -> None:
-    module = importlib.import_module("detent.automata.isomorphism")
+    module = importlib.import_module("exactstate.automata.isomorphism")
     assert isinstance(module, types.ModuleType)
-    assert detent.automata.isomorphism is module.isomorphism
+    assert exactstate.automata.isomorphism is module.isomorphism
 
 
-def test_detent_refuses_other_names() -> None:
-    with pytest.raises(AttributeError, match="module 'detent' has no attribute 'extractt'"):
-        detent.extractt  # noqa: B018
+def test_exactstate_refuses_other_names() -> None:
+    with pytest.raises(AttributeError, match="module 'exactstate' has no attribute 'extractt'"):
+        exactstate.extractt  # noqa: B018
 
 
 def test_version_is_that_of_the_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata, "version", {"detent": "1.2.3"}.__getitem__)
-    assert detent.__version__ == "1.2.3"
+    monkeypatch.setattr(metadata, "version", {"exactstate": "1.2.3"}.__getitem__)
+    assert exactstate.__version__ == "1.2.3"
 
 
 def test_version_without_an_install_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,4 +70,4 @@ def test_version_without_an_install_is_unknown(monkeypatch: pytest.MonkeyPatch) 
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", missing)
-    assert detent.__version__ == "unknown"
+    assert exactstate.__version__ == "unknown"

@@ -15,11 +15,11 @@ HEAVY = ("torch", "matplotlib", "networkx")
 
 LOAD = """
 import json, pathlib, tempfile
-from detent import runtime
+from exactstate import runtime
 
 fields = {"symbols": ["a"], "states": ["q"], "tables": [[0]], "start": 0, "outputs": ["x"], "readout": [0]}
 path = pathlib.Path(tempfile.mkdtemp()) / "m.json"
-path.write_text(json.dumps({"format": "detent-machine", "version": 1, "kind": "moore", **fields}))
+path.write_text(json.dumps({"format": "exactstate-machine", "version": 1, "kind": "moore", **fields}))
 assert runtime.load(path).outputs(["a"]) == ["x"]
 """
 
@@ -44,7 +44,7 @@ def loaded_after(program: str) -> set[str]:
     "package", ["automata", "tasks", "records", "errors", "native", "runtime", "learning", "certify", "report", "cli"]
 )
 def test_lazy_package_imports_nothing_heavy(package: str) -> None:
-    assert heavy_after(f"import detent.{package}") == set()
+    assert heavy_after(f"import exactstate.{package}") == set()
 
 
 @pytest.mark.parametrize(
@@ -52,11 +52,16 @@ def test_lazy_package_imports_nothing_heavy(package: str) -> None:
 )
 def test_module_imports_nothing_heavy(module: str) -> None:
     """The packages are lazy: the module that does the work is what must not need torch."""
-    assert heavy_after(f"import detent.{module}") == set()
+    assert heavy_after(f"import exactstate.{module}") == set()
 
 
-def test_import_detent_imports_nothing_heavy() -> None:
-    assert heavy_after("import detent; dir(detent); detent.__version__; detent.Moore; detent.task('S3')") == set()
+def test_import_exactstate_imports_nothing_heavy() -> None:
+    assert (
+        heavy_after(
+            "import exactstate; dir(exactstate); exactstate.__version__; exactstate.Moore; exactstate.task('S3')"
+        )
+        == set()
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,13 +69,14 @@ def test_import_detent_imports_nothing_heavy() -> None:
 )
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     assert (
-        heavy_after(f"import sys; sys.argv = ['detent', *{arguments!r}]\nfrom detent.cli import main; main()") == set()
+        heavy_after(f"import sys; sys.argv = ['exactstate', *{arguments!r}]\nfrom exactstate.cli import main; main()")
+        == set()
     )
 
 
 def test_runtime_load_imports_no_dot_parser_drawing_or_factoring() -> None:
-    loaded = {name for name in loaded_after(LOAD) if name.split(".")[0] == "detent"}
-    assert "detent.automata.io.json_format" in loaded
+    loaded = {name for name in loaded_after(LOAD) if name.split(".")[0] == "exactstate"}
+    assert "exactstate.automata.io.json_format" in loaded
     unneeded = ("dot_", "formats", "draw", "factor", "properties", "congruence", "minimize", "export", "tasks")
     assert not [name for name in loaded if any(part in name for part in unneeded)]
     assert len(loaded) <= 22
@@ -86,7 +92,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     folder = tmp_path / "verb"
     folder.mkdir()
     (folder / "__init__.py").write_text(
-        "from typing import TYPE_CHECKING\n\nfrom detent._lazy import lazy\n\nif TYPE_CHECKING:\n"
+        "from typing import TYPE_CHECKING\n\nfrom exactstate._lazy import lazy\n\nif TYPE_CHECKING:\n"
         "    from verb.work import verb as verb\n    from verb.work import value as renamed\n"
         "    from verb.twin import twin as twin\n\n__all__ = lazy(__name__, call=True)\n"
     )

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sympy.combinatorics import Permutation, PermutationGroup
 
-from detent._types import MISSING
-from detent.automata import Moore, Semiautomaton, cyclic, from_tables, mathieu11, symmetric, tomita
-from detent.automata.congruence import (
+from exactstate._types import MISSING
+from exactstate.automata import Moore, Semiautomaton, cyclic, from_tables, mathieu11, symmetric, tomita
+from exactstate.automata.congruence import (
     PairPredecessors,
     congruence,
     equivalent_tables,
@@ -26,8 +26,8 @@ from detent.automata.congruence import (
     quotient_tables,
     respects,
 )
-from detent.automata.minimize import numbered
-from detent.errors import InvalidInput, InvalidWord
+from exactstate.automata.minimize import numbered
+from exactstate.errors import InvalidInput, InvalidWord
 from tests.automata.oracles import is_congruence_by_definition, partitions
 
 
@@ -166,8 +166,8 @@ def test_merge_in_rounds_is_merge_one_by_one(seed: int, n: int, A: int, pairs: i
     one_by_one = merge(tables, wanted)
     for rounds in (0, 1, 2, 64):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys.modules["detent.automata.congruence"], "_LARGE", 0)
-            patch.setattr(sys.modules["detent.automata.congruence"], "_ROUNDS", rounds)
+            patch.setattr(sys.modules["exactstate.automata.congruence"], "_LARGE", 0)
+            patch.setattr(sys.modules["exactstate.automata.congruence"], "_ROUNDS", rounds)
             assert np.array_equal(merge(tables, wanted), one_by_one)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent.automata import Mealy, Moore, tomita
-from detent.automata.difference import difference
-from detent.automata.draw.difference import difference_dot, difference_svg
-from detent.errors import InvalidMachine
+from exactstate.automata import Mealy, Moore, tomita
+from exactstate.automata.difference import difference
+from exactstate.automata.draw.difference import difference_dot, difference_svg
+from exactstate.errors import InvalidMachine
 from tests.learning.machines import handshake, sessions
 
 

@@ -9,10 +9,10 @@ from aalpy.automata import MealyMachine, MooreMachine
 from aalpy.utils import bisimilar
 from automata.fa.dfa import DFA
 
-from detent.automata import Mealy, Moore, Semiautomaton, cyclic, tomita
-from detent.automata.equivalence import distinguishing_word
-from detent.automata.minimize import minimize
-from detent.errors import InvalidMachine
+from exactstate.automata import Mealy, Moore, Semiautomaton, cyclic, tomita
+from exactstate.automata.equivalence import distinguishing_word
+from exactstate.automata.minimize import minimize
+from exactstate.errors import InvalidMachine
 
 
 def random_machine(kind: type, seed: int, n: int, A: int = 2):

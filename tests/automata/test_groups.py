@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sympy.combinatorics import Permutation, PermutationGroup
 
-from detent.automata import (
+from exactstate.automata import (
     Moore,
     alternating,
     cyclic,
@@ -23,8 +23,8 @@ from detent.automata import (
     quaternion,
     symmetric,
 )
-from detent.automata.groups import elements, map_name
-from detent.errors import BudgetExceeded, InvalidMachine
+from exactstate.automata.groups import elements, map_name
+from exactstate.errors import BudgetExceeded, InvalidMachine
 from tests.automata.oracles import closure
 
 A = permutation([range(11)], 11)

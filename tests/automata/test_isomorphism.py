@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from detent.automata import (
+from exactstate.automata import (
     Mealy,
     Moore,
     Semiautomaton,
@@ -21,8 +21,8 @@ from detent.automata import (
     symmetric,
     tomita,
 )
-from detent.automata.isomorphism import is_word_problem, isomorphism, translation
-from detent.errors import BudgetExceeded, InvalidMachine
+from exactstate.automata.isomorphism import is_word_problem, isomorphism, translation
+from exactstate.errors import BudgetExceeded, InvalidMachine
 
 
 def shuffled(machine, seed: int):
@@ -95,7 +95,7 @@ def test_isomorphism_is_none_for_different_machines() -> None:
 
 
 def test_isomorphism_stops_after_too_many_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["detent.automata.isomorphism"], "_MISTAKES", -6)
+    monkeypatch.setattr(sys.modules["exactstate.automata.isomorphism"], "_MISTAKES", -6)
     with pytest.raises(BudgetExceeded, match="no isomorphism found or excluded in 0 attempts; give the machines"):
         isomorphism(cyclic(6), cyclic(6))
 

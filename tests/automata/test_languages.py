@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from detent.automata import from_tables, modular_arithmetic, tomita
-from detent.errors import InvalidMachine
+from exactstate.automata import from_tables, modular_arithmetic, tomita
+from exactstate.errors import InvalidMachine
 
 LANGUAGES = {
     1: lambda w: "0" not in w,

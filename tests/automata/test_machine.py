@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from detent.automata import Mealy, Moore, Semiautomaton, format_word, tomita
-from detent.errors import InvalidMachine, InvalidWord
+from exactstate.automata import Mealy, Moore, Semiautomaton, format_word, tomita
+from exactstate.errors import InvalidMachine, InvalidWord
 
 SWAP = {"symbols": ("a", "b"), "tables": [[1, 0, 2], [0, 2, 1]]}
 

@@ -11,9 +11,9 @@ from automata.fa.dfa import DFA
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from detent.automata import Mealy, Moore, Semiautomaton, cyclic, mathieu11, parallel, symmetric, tomita
-from detent.automata.minimize import _hopcroft, canonical, equal_rows, minimize, numbered, refine
-from detent.errors import InvalidMachine
+from exactstate.automata import Mealy, Moore, Semiautomaton, cyclic, mathieu11, parallel, symmetric, tomita
+from exactstate.automata.minimize import _hopcroft, canonical, equal_rows, minimize, numbered, refine
+from exactstate.errors import InvalidMachine
 
 
 def random_machine(kind: type, seed: int, n: int = 12, A: int = 2, outputs: int = 2):

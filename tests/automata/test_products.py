@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent.automata import (
+from exactstate.automata import (
     Moore,
     Semiautomaton,
     cascade,
@@ -14,8 +14,8 @@ from detent.automata import (
     symmetric,
     tomita,
 )
-from detent.automata.products import pair_names
-from detent.errors import InvalidMachine
+from exactstate.automata.products import pair_names
+from exactstate.errors import InvalidMachine
 
 
 def test_direct_product_runs_both() -> None:

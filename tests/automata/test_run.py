@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent import native
-from detent.automata import run as running
-from detent.automata.run import compose, smallest_dtype, trajectories
-from detent.errors import InvalidWord
+from exactstate import native
+from exactstate.automata import run as running
+from exactstate.automata.run import compose, smallest_dtype, trajectories
+from exactstate.errors import InvalidWord
 
 
 def slow(tables, words, starts):

@@ -40,7 +40,7 @@ def test_costs_of_other_reports_are_not_on_the_page(name: str, pattern: str, tmp
 
 def test_terabyte_reads_the_figures_of_two_workers() -> None:
     text = """- equal before timing: 5000000000 bytes: all
-- detent run: 50 CPU s, of them 50 of its first process, whose peak is 53 MiB; meanwhile
+- exactstate run: 50 CPU s, of them 50 of its first process, whose peak is 53 MiB; meanwhile
 - cluster, 1 worker: 9 CPU s, of them 9 of its first process, whose peak is 9 MiB, largest worker 9 MiB; meanwhile
 - cluster, 2 workers: 75.0 CPU s, of them 9.5 of its first process, whose peak is 307 MiB, largest worker 304 MiB;"""
     found = Terabyte.measured(text)

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import traces
 from benchmarks.harness import Report
-from detent.automata import minimize
+from exactstate.automata import minimize
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_machines_of_the_benchmark_are_minimal() -> None:
 def test_exact_compares_all_learners(rng: np.random.Generator) -> None:
     report = Report(title="")
     traces.exact(report, "clients", traces.clients(), 200, rng)
-    assert [timing.method for timing in report.timings] == ["AALpy GSM", "AALpy RPNI", "detent"]
+    assert [timing.method for timing in report.timings] == ["AALpy GSM", "AALpy RPNI", "exactstate"]
     assert "of words right" in report.notes[0]
     assert report.targets[0].met
 
@@ -44,11 +44,11 @@ def test_compare_stops_a_learner_that_takes_too_long(rng: np.random.Generator, m
     monkeypatch.setattr(traces, "LIMIT", 1.0)
     report = Report(title="")
     log = traces.log_of(traces.clients(), 20, 5, rng)
-    runs = traces._compare(report, "case", {"endless": endless, "detent": traces.by_detent}, log, log)
+    runs = traces._compare(report, "case", {"endless": endless, "exactstate": traces.by_exactstate}, log, log)
     assert runs["endless"].is_stopped
     assert 0.9 < runs["endless"].seconds[0] < 3
-    assert "endless stopped after 1 s; detent" in report.notes[0]
-    assert len(runs["detent"].seconds) == traces.ROUNDS
+    assert "endless stopped after 1 s; exactstate" in report.notes[0]
+    assert len(runs["exactstate"].seconds) == traces.ROUNDS
 
 
 def test_noisy_log_has_wrong_outputs(rng: np.random.Generator) -> None:

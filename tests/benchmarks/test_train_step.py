@@ -9,7 +9,7 @@ import pytest
 from benchmarks import train_step
 from benchmarks.harness import Report, Unequal
 from benchmarks.train_step import CLOSE, departure, fresh, measure
-from detent.tasks import task
+from exactstate.tasks import task
 
 
 @pytest.mark.parametrize(("name", "heads"), [("S3", (3, 2)), ("Z16", (16,))])

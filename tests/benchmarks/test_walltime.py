@@ -13,8 +13,8 @@ from torch import nn
 from benchmarks import __main__ as program
 from benchmarks import _layers, walltime
 from benchmarks.harness import Report, Unequal
-from detent.nn import NFSM
-from detent.records import Row, read
+from exactstate.nn import NFSM
+from exactstate.records import Row, read
 
 
 @pytest.mark.parametrize("model", _layers.MODELS)

@@ -8,9 +8,9 @@ import torch
 from benchmarks import wide
 from benchmarks.harness import Report, Unequal
 from benchmarks.wide import Shape, agree, layers, measure, one_thread
-from detent import native
-from detent.nn import NFSM
-from detent.ops import cpu
+from exactstate import native
+from exactstate.nn import NFSM
+from exactstate.ops import cpu
 
 
 def test_layers_are_of_one_width_and_the_nfsm_has_default_heads():

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from detent.automata import symmetric, tomita
-from detent.certify import Certificate, QuestionMachine, Verdict, certify
-from detent.extract import Extracted, RoundingErrors
-from detent.extract.result import InputRegions
+from exactstate.automata import symmetric, tomita
+from exactstate.certify import Certificate, QuestionMachine, Verdict, certify
+from exactstate.extract import Extracted, RoundingErrors
+from exactstate.extract.result import InputRegions
 from tests.extract.building import side_by_side
 from tests.extract.groups import S3, images_of, is_odd
 from tests.extract.stories import stories

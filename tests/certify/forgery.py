@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from detent.automata import symmetric
-from detent.certify import Certificate, certify
-from detent.certify.certificate import sealed
+from exactstate.automata import symmetric
+from exactstate.certify import Certificate, certify
+from exactstate.certify.certificate import sealed
 from tests.certify.certificates import constant_errors
 from tests.extract.building import side_by_side
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from detent.automata import Moore, symmetric
-from detent.certify.against import difference_from_task, grammar_machine, question_machine, target_machine
-from detent.certify.certificate import sealed
-from detent.certify.check import check
-from detent.tasks import Task, task
+from exactstate.automata import Moore, symmetric
+from exactstate.certify.against import difference_from_task, grammar_machine, question_machine, target_machine
+from exactstate.certify.certificate import sealed
+from exactstate.certify.check import check
+from exactstate.tasks import Task, task
 from tests.certify.certificates import certificate
 from tests.certify.forgery import forged
 
@@ -39,7 +39,7 @@ def test_difference_from_task_of_outputs() -> None:
 
 
 def _tomita(*numbers: int) -> list[Moore]:
-    from detent.automata import tomita
+    from exactstate.automata import tomita
 
     return [tomita(number) for number in numbers]
 
@@ -76,7 +76,7 @@ def test_difference_from_task_of_states_in_another_order() -> None:
 
 
 def story_answers(story: Task) -> tuple[str, ...]:
-    from detent.certify.against import task_question
+    from exactstate.certify.against import task_question
 
     question = task_question(story)
     assert question is not None

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from detent.automata import Moore, symmetric
-from detent.certify import Bounds, Certificate, certify
-from detent.certify.check import Unreadable, check
-from detent.errors import BrokenFile, InvalidInput
+from exactstate.automata import Moore, symmetric
+from exactstate.certify import Bounds, Certificate, certify
+from exactstate.certify.check import Unreadable, check
+from exactstate.errors import BrokenFile, InvalidInput
 from tests.certify.certificates import MAKERS, certificate, constant_errors, s3, story
 from tests.extract.building import side_by_side
 
@@ -55,11 +55,15 @@ def other_symbols_first() -> Moore:
         (b"", "this is not JSON: expecting value at column 1."),
         (b"\xff\xfe", "this is not UTF-8 text."),
         (b"[" * 100_000, "lists are nested too deep"),
-        (b"[]", 'wanted a JSON object with "format": "detent-certificate"; this is some other JSON.'),
-        (b'{"format": "detent-machine"}', "this is some other JSON."),
-        (b'{"format": "detent-certificate", "version": 2}', "this is version 2; this program reads version 1."),
-        (b'{"format": "detent-certificate", "version": true}', "this is version True; this program reads version 1."),
-        (b'{"format": "detent-certificate", "format": "x"}', "the key 'format' occurs twice."),
+        (b"[]", 'wanted a JSON object with "format": "exactstate-certificate"; this is some other JSON.'),
+        (b'{"format": "exactstate-machine"}', "this is some other JSON."),
+        (b'{"format": "oldname-certificate"}', "the format is 'oldname-certificate', of another program or an older"),
+        (b'{"format": "exactstate-certificate", "version": 2}', "this is version 2; this program reads version 1."),
+        (
+            b'{"format": "exactstate-certificate", "version": true}',
+            "this is version True; this program reads version 1.",
+        ),
+        (b'{"format": "exactstate-certificate", "format": "x"}', "the key 'format' occurs twice."),
         (b'{"format": NaN}', "NaN is not a JSON number."),
         (b'{"format": 1' + b"0" * 5000 + b"}", "digits"),
     ],

@@ -9,9 +9,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from detent.automata import Mealy, Moore, cyclic, flip_flop, minimize, symmetric, tomita
-from detent.certify import Verdict, certify
-from detent.errors import BudgetExceeded, InvalidInput, InvalidMachine
+from exactstate.automata import Mealy, Moore, cyclic, flip_flop, minimize, symmetric, tomita
+from exactstate.certify import Verdict, certify
+from exactstate.errors import BudgetExceeded, InvalidInput, InvalidMachine
 
 
 def saying_states(machine: Moore, **changes: object) -> Mealy:
@@ -191,7 +191,7 @@ def test_certify_matches_names() -> None:
 
 
 def test_certify_stops_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["detent.certify.certify"], "MAX_EXTRA_PAIRS", 3)
+    monkeypatch.setattr(sys.modules["exactstate.certify.certify"], "MAX_EXTRA_PAIRS", 3)
     names = tuple(map(str, range(9)))
     target = Moore.of(Moore(symbols=names, tables=[[q] * 9 for q in range(9)], outputs=("?",), readout=[0] * 9))
     echo = Mealy(symbols=names, tables=[[0]] * 9, outputs=names, readout=[[q] for q in range(9)])

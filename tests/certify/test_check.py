@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from detent.certify.certificate import Certificate, sealed
-from detent.certify.check import (
+from exactstate.certify.certificate import Certificate, sealed
+from exactstate.certify.check import (
     Refused,
     Unreadable,
     check,
@@ -362,14 +362,14 @@ def test_check_refuses_deep_nesting() -> None:
 
 
 def test_certify_imports_neither_torch_nor_matplotlib() -> None:
-    program = "import sys, detent.certify; sys.exit(int('torch' in sys.modules or 'matplotlib' in sys.modules))"
+    program = "import sys, exactstate.certify; sys.exit(int('torch' in sys.modules or 'matplotlib' in sys.modules))"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
 def test_check_of_a_mapping_verifies_format_and_version() -> None:
     content = certificate("S3")
-    assert refused(sealed(content | {"format": "detent-machine"})) == (
-        'wanted a JSON object with "format": "detent-certificate"; this is some other JSON.',
+    assert refused(sealed(content | {"format": "exactstate-machine"})) == (
+        'wanted a JSON object with "format": "exactstate-certificate"; this is some other JSON.',
     )
     for version in (2, 0, True, 1.0, "1", None):
         (reason,) = refused(sealed(content | {"version": version}))
@@ -379,7 +379,7 @@ def test_check_of_a_mapping_verifies_format_and_version() -> None:
 
 def run_alone(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """check.py, copied into an empty folder, in an isolated interpreter."""
-    source = Path(sys.modules["detent.certify.check"].__file__ or "")
+    source = Path(sys.modules["exactstate.certify.check"].__file__ or "")
     shutil.copy(source, folder / "check.py")
     return subprocess.run(
         [sys.executable, "-I", str(folder / "check.py"), *arguments], capture_output=True, text=True, cwd=folder
@@ -414,21 +414,21 @@ def test_check_alone_with_no_certificate_or_a_bad_call(tmp_path: Path) -> None:
     done = run_alone(tmp_path, "other.json", "good.json", "missing.json")
     assert done.returncode == 2
     assert "good.json: valid" in done.stdout
-    assert 'other.json: wanted a JSON object with "format": "detent-certificate"' in done.stderr
+    assert 'other.json: wanted a JSON object with "format": "exactstate-certificate"' in done.stderr
     assert "missing.json: there is no such file." in done.stderr
     assert run_alone(tmp_path).returncode == 2
     assert run_alone(tmp_path, "--what", "good.json").returncode == 2
 
 
 def test_check_alone_imports_only_the_standard_library_and_numpy(tmp_path: Path) -> None:
-    """Also what it imports in turn: nothing of detent is loaded."""
+    """Also what it imports in turn: nothing of exactstate is loaded."""
     Certificate(certificate("S3")).write(tmp_path / "good.json")
     program = (
         "import sys, runpy; sys.argv = ['check.py', 'good.json']\n"
         "try: runpy.run_path('check.py', run_name='__main__')\n"
         "except SystemExit as done: assert done.code == 0\n"
         "loaded = {name.partition('.')[0] for name in sys.modules}\n"
-        "sys.exit(','.join(loaded & {'detent', 'torch', 'typer', 'rich', 'matplotlib'}) or 0)"
+        "sys.exit(','.join(loaded & {'exactstate', 'torch', 'typer', 'rich', 'matplotlib'}) or 0)"
     )
     run_alone(tmp_path, "good.json")
     done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, cwd=tmp_path)
@@ -444,12 +444,12 @@ def test_check_alone_accepts_the_kept_certificates(tmp_path: Path) -> None:
     assert [row["valid"] for row in json.loads(done.stdout)] == [True] * 11
 
 
-def test_detent_check_loads_no_automata(tmp_path: Path) -> None:
+def test_exactstate_check_loads_no_automata(tmp_path: Path) -> None:
     Certificate(certificate("S3")).write(tmp_path / "good.json")
     program = (
-        "import sys; from detent.cli._app import run; code = run(['check', sys.argv[1]])\n"
-        "loaded = {'.'.join(m.split('.')[:2]) for m in sys.modules if m.startswith('detent.')}\n"
-        "heavy = loaded & {'detent.automata', 'detent.runtime', 'detent.tasks', 'detent.extract', 'detent.nn'}\n"
+        "import sys; from exactstate.cli._app import run; code = run(['check', sys.argv[1]])\n"
+        "loaded = {'.'.join(m.split('.')[:2]) for m in sys.modules if m.startswith('exactstate.')}\n"
+        "heavy = loaded & {f'exactstate.{name}' for name in ('automata', 'runtime', 'tasks', 'extract', 'nn')}\n"
         "sys.exit(code or ','.join(heavy) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "good.json")], capture_output=True, text=True)
@@ -487,7 +487,7 @@ class CountedName(str):
 
 def test_repeated_compares_in_proportion(tmp_path: Path) -> None:
     """Of 40,000 keys, of which one occurs twice; comparing each with each took half a minute."""
-    from detent.certify.check import _unique, names
+    from exactstate.certify.check import _unique, names
 
     keys = [CountedName(f"k{i}") for i in range(2_000)]
     again = CountedName("k1999")
@@ -559,7 +559,7 @@ def test_check_of_half_a_surrogate_pair(tmp_path: Path) -> None:
     content["symbols"][0] = "\ud800"
     Certificate(sealed(content)).write(tmp_path / "c.json")
     done = subprocess.run(
-        [sys.executable, "-I", "detent/certify/check.py", str(tmp_path / "c.json")], capture_output=True, text=True
+        [sys.executable, "-I", "exactstate/certify/check.py", str(tmp_path / "c.json")], capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (1, "")
     assert "half of a surrogate pair" in done.stdout

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent.automata import Moore, cyclic
-from detent.certify import certify, counterexamples
-from detent.extract import Extracted
-from detent.train import train
-from detent.train.recipes import configure
+from exactstate.automata import Moore, cyclic
+from exactstate.certify import certify, counterexamples
+from exactstate.extract import Extracted
+from exactstate.train import train
+from exactstate.train.recipes import configure
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

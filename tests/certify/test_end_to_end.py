@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from detent.automata import symmetric
-from detent.certify import Bounds, Certificate, QuestionMachine, certify
-from detent.certify.check import check
-from detent.extract import extract, rounding_errors
-from detent.nn import Backbone
+from exactstate.automata import symmetric
+from exactstate.certify import Bounds, Certificate, QuestionMachine, certify
+from exactstate.certify.check import check
+from exactstate.extract import extract, rounding_errors
+from exactstate.nn import Backbone
 from tests.extract.building import realise, side_by_side
 from tests.extract.groups import S4, by_points
 from tests.extract.stories import stories

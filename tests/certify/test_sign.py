@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from detent.certify import Certificate
-from detent.certify.certificate import sealed
-from detent.certify.sign import sign, signature_path, verify
-from detent.errors import BackendUnavailable, BrokenFile, InvalidConfig
+from exactstate.certify import Certificate
+from exactstate.certify.certificate import sealed
+from exactstate.certify.sign import sign, signature_path, verify
+from exactstate.errors import BackendUnavailable, BrokenFile, InvalidConfig
 from tests.certify.certificates import certificate
 
 pytest.importorskip("cryptography", reason="signatures need the extra `sign`, which `make install` installs")
@@ -69,7 +69,7 @@ def test_verify_with_the_public_key_of_the_signer_swapped(path: Path, keys: list
     assert "is not a signature of this content" in str(verify(path, keys[0][1]))
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"format": "detent-signature", "version": 1}', "\ud800"])
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"format": "exactstate-signature", "version": 1}', "\ud800"])
 def test_verify_of_something_else(text: str, path: Path, keys: list[tuple[Path, Path]]) -> None:
     signature_path(path).write_bytes(text.encode(errors="surrogatepass"))
     with pytest.raises(BrokenFile, match="this is not a signature"):
@@ -96,5 +96,5 @@ def test_sign_with_something_else(path: Path, tmp_path: Path, keys: list[tuple[P
 
 def test_sign_without_the_package(path: Path, keys: list[tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "cryptography.hazmat.primitives", None)
-    with pytest.raises(BackendUnavailable, match="pip install 'detent"):
+    with pytest.raises(BackendUnavailable, match="pip install 'exactstate"):
         sign(path, keys[0][0])

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from detent.automata import Moore, symmetric
-from detent.certify import QuestionMachine, certify
-from detent.errors import InvalidInput, InvalidMachine
-from detent.tasks import task
+from exactstate.automata import Moore, symmetric
+from exactstate.certify import QuestionMachine, certify
+from exactstate.errors import InvalidInput, InvalidMachine
+from exactstate.tasks import task
 from tests.certify.certificates import s3, story
 
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from detent.certify.weights_file import digest_of_file
-from detent.errors import BrokenFile
-from detent.extract.extract import digest
+from exactstate.certify.weights_file import digest_of_file
+from exactstate.errors import BrokenFile
+from exactstate.extract.extract import digest
 
 
 def test_digest_of_file_equals_digest_of_the_model(tmp_path: Path) -> None:

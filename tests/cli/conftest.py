@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from detent.train import configure, train
+from exactstate.train import configure, train
 
 
 @pytest.fixture(scope="session")

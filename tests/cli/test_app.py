@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from detent import cli
-from detent.automata import cyclic
-from detent.automata.io import to_json
-from detent.cli._app import VERBS, run
+from exactstate import cli
+from exactstate.automata import cyclic
+from exactstate.automata.io import to_json
+from exactstate.cli._app import VERBS, run
 
 Captured = pytest.CaptureFixture[str]
-PROGRAM = [sys.executable, "-m", "detent"]
+PROGRAM = [sys.executable, "-m", "exactstate"]
 
 
 def error_of(arguments: list[str], captured: Captured) -> str:
@@ -25,10 +25,10 @@ def error_of(arguments: list[str], captured: Captured) -> str:
     assert run(arguments) == 2
     out, err = captured.readouterr()
     assert out == ""
-    assert err.startswith("detent: ")
+    assert err.startswith("exactstate: ")
     assert err.count("\n") == 1
     assert "Traceback" not in err
-    return err.removeprefix("detent: ").rstrip("\n")
+    return err.removeprefix("exactstate: ").rstrip("\n")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def error_of(arguments: list[str], captured: Captured) -> str:
         (["tasks", "S3", "Z"], "unknown task 'Z'."),
         (["tasks", ""], "unknown task ''."),
         (["tasks", "missing.dot"], "missing.dot: there is no such file."),
-        (["figure", "machine"], "missing argument 'TASK|FILE|RUN'. See `detent figure machine --help`."),
+        (["figure", "machine"], "missing argument 'TASK|FILE|RUN'. See `exactstate figure machine --help`."),
         (["figure", "machine", "S3"], "missing option '--output'"),
         (["--nonsense"], "no such option: --nonsense"),
     ],
@@ -101,12 +101,12 @@ def test_run_on_a_file_without_permission(tmp_path: Path, capsys: Captured) -> N
 def test_run_without_a_verb_shows_the_help(arguments: list[str], capsys: Captured) -> None:
     assert run(arguments) == 2
     out, err = capsys.readouterr()
-    assert "Usage: detent" in out
+    assert "Usage: exactstate" in out
     assert err == ""
 
 
 def test_exit_code_of_a_bug_is_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    from detent import tasks
+    from exactstate import tasks
 
     monkeypatch.setattr(tasks, "describe", lambda _: 1 // 0)
     with pytest.raises(ZeroDivisionError):
@@ -114,18 +114,18 @@ def test_exit_code_of_a_bug_is_a_traceback(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_exit_code_of_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    from detent import tasks
+    from exactstate import tasks
 
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(tasks, "describe", interrupted)
     assert run(["tasks", "S3"]) == 130
-    assert capsys.readouterr() == ("", "detent: interrupted.\n")
+    assert capsys.readouterr() == ("", "exactstate: interrupted.\n")
 
 
 def test_exit_code_of_a_system_error_is_2_and_names_the_file(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    from detent import tasks
+    from exactstate import tasks
 
     def full(_: object) -> None:
         raise OSError(28, "No space left on device", "s3.svg")
@@ -140,21 +140,21 @@ def test_exit_code_of_warnings_is_0_and_they_are_notes(tmp_path: Path, capsys: C
     assert run(["tasks", str(odd), "--json"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("[")
-    assert err.startswith("detent: note: ")
+    assert err.startswith("exactstate: note: ")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["tasks", "--help"], ["figure", "machine", "--help"]])
 def test_help_has_examples(arguments: list[str], capsys: Captured) -> None:
     assert run(arguments) == 0
     out, _ = capsys.readouterr()
-    assert "  detent " in out
+    assert "  exactstate " in out
 
 
 def test_help_guide_has_every_verb(capsys: Captured) -> None:
     run(["--help"])
     guide = capsys.readouterr().out
     for verb in VERBS:
-        assert f"  detent {verb} " in guide or f"  detent {verb}\n" in guide
+        assert f"  exactstate {verb} " in guide or f"  exactstate {verb}\n" in guide
 
 
 def test_verbs_are_the_modules_of_the_command_line() -> None:
@@ -164,20 +164,20 @@ def test_verbs_are_the_modules_of_the_command_line() -> None:
 
 def test_one_verb_imports_no_other() -> None:
     program = (
-        "import sys; from detent.cli._app import run; code = run(['tasks', 'Z2', '--json']);"
-        "print([name for name in sys.modules if name.startswith('detent.cli.') and '._' not in name])"
+        "import sys; from exactstate.cli._app import run; code = run(['tasks', 'Z2', '--json']);"
+        "print([name for name in sys.modules if name.startswith('exactstate.cli.') and '._' not in name])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "['detent.cli.tasks']"
+    assert done.stdout.splitlines()[-1] == "['exactstate.cli.tasks']"
 
 
 def test_program_in_a_process_of_its_own() -> None:
     done = subprocess.run([*PROGRAM, "--version"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("detent ")
+    assert done.stdout.startswith("exactstate ")
     wrong = subprocess.run([*PROGRAM, "tasks", "nope.json"], capture_output=True, text=True)
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert wrong.stderr == "detent: nope.json: there is no such file.\n"
+    assert wrong.stderr == "exactstate: nope.json: there is no such file.\n"
 
 
 def test_program_into_a_closed_pipe() -> None:
@@ -193,14 +193,14 @@ def test_program_into_a_closed_pipe() -> None:
 def test_program_on_a_full_disk(arguments: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run([*PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
-    assert (done.returncode, done.stderr) == (2, "detent: standard output: no space left on device.\n")
+    assert (done.returncode, done.stderr) == (2, "exactstate: standard output: no space left on device.\n")
 
 
 def test_program_interrupted() -> None:
     program = (
-        "import os, signal, time, detent.tasks as tasks\n"
+        "import os, signal, time, exactstate.tasks as tasks\n"
         "tasks.describe = lambda _: (os.kill(os.getpid(), signal.SIGINT), time.sleep(60))\n"
-        "from detent.cli import main; main(['tasks', 'S3'])"
+        "from exactstate.cli import main; main(['tasks', 'S3'])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (128 + signal.SIGINT, "detent: interrupted.\n")
+    assert (done.returncode, done.stderr) == (128 + signal.SIGINT, "exactstate: interrupted.\n")

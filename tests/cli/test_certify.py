@@ -1,4 +1,4 @@
-"""`detent certify`: runs and machine files against their targets."""
+"""`exactstate certify`: runs and machine files against their targets."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from detent.automata import Moore, symmetric, tomita, write_machine
-from detent.cli._app import run as command
-from detent.train import train
+from exactstate.automata import Moore, symmetric, tomita, write_machine
+from exactstate.cli._app import run as command
+from exactstate.train import train
 
 Captured = pytest.CaptureFixture[str]
 
@@ -103,7 +103,7 @@ def test_certify_of_a_run_on_a_machine_file_that_is_gone(tmp_path: Path, capsys:
 def test_certify_of_a_machine_file_does_not_import_torch(trained: Path) -> None:
     program = (
         "import sys; sys.modules['torch'] = None\n"
-        f"from detent.cli import main; main(['certify', {str(trained / 'machine.json')!r}, '--against', 'S3'])"
+        f"from exactstate.cli import main; main(['certify', {str(trained / 'machine.json')!r}, '--against', 'S3'])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

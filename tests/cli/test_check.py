@@ -1,4 +1,4 @@
-"""`detent check`: valid, not valid with the reason, or not a certificate."""
+"""`exactstate check`: valid, not valid with the reason, or not a certificate."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from detent.certify import Certificate
-from detent.certify.certificate import sealed
-from detent.cli._app import run
+from exactstate.certify import Certificate
+from exactstate.certify.certificate import sealed
+from exactstate.cli._app import run
 from tests.certify.certificates import certificate
 from tests.certify.forgery import forged
 
@@ -66,7 +66,7 @@ def test_check_of_several_as_json(tmp_path: Path, capsys: Captured) -> None:
     ("text", "sentence"),
     [
         ("", "bad.json, line 1: this is not JSON"),
-        ("{}", 'wanted a JSON object with "format": "detent-certificate"'),
+        ("{}", 'wanted a JSON object with "format": "exactstate-certificate"'),
     ],
 )
 def test_check_of_a_file_that_is_not_a_certificate(text: str, sentence: str, tmp_path: Path, capsys: Captured) -> None:
@@ -82,7 +82,9 @@ def test_check_of_a_file_that_is_not_a_certificate(text: str, sentence: str, tmp
 
 def test_check_does_not_import_torch(tmp_path: Path) -> None:
     path = write(tmp_path, "S3")
-    program = f"import sys; sys.modules['torch'] = None\nfrom detent.cli import main; main(['check', {str(path)!r}])"
+    program = (
+        f"import sys; sys.modules['torch'] = None\nfrom exactstate.cli import main; main(['check', {str(path)!r}])"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 

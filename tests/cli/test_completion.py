@@ -8,41 +8,45 @@ import sys
 
 import pytest
 
-from detent.cli import _completion
+from exactstate.cli import _completion
 
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("detent tra", ["train"]),
-        ("detent train S", ["S3", "S4", "S5"]),
-        ("detent train S3 --cell m", ["mamba"]),
-        ("detent figure mach", ["machine"]),
-        ("detent check some.js", []),
+        ("exactstate tra", ["train"]),
+        ("exactstate train S", ["S3", "S4", "S5"]),
+        ("exactstate train S3 --cell m", ["mamba"]),
+        ("exactstate figure mach", ["machine"]),
+        ("exactstate check some.js", []),
     ],
 )
 def test_completion_in_bash(typed: str, offered: list[str]) -> None:
-    variables = {"_DETENT_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
-    done = subprocess.run([sys.executable, "-m", "detent"], env=os.environ | variables, capture_output=True, text=True)
+    variables = {
+        "_EXACTSTATE_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split()) - 1),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "exactstate"], env=os.environ | variables, capture_output=True, text=True
+    )
     assert (done.returncode, done.stdout.split()) == (0, offered)
 
 
 def test_completion_does_not_import_torch() -> None:
-    calls = (
-        "from detent.cli import _completion; _completion.tasks('S'), _completion.cells('m'), _completion.recipes('p')"
-    )
-    program = f"import sys; {calls}; sys.exit('torch' in sys.modules)"
+    calls = "_completion.tasks('S'), _completion.cells('m'), _completion.recipes('p')"
+    program = f"import sys; from exactstate.cli import _completion; {calls}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
 def test_completion_cells_are_those_of_train() -> None:
-    from detent.train.config import CELLS
+    from exactstate.train.config import CELLS
 
     assert _completion.cells("") == list(CELLS)
 
 
 def test_completion_recipes_are_those_of_train() -> None:
-    from detent.train.recipes import RECIPES
+    from exactstate.train.recipes import RECIPES
 
     assert _completion.recipes("") == list(RECIPES)
     assert _completion.recipes("p") == ["paper"]
@@ -51,8 +55,8 @@ def test_completion_recipes_are_those_of_train() -> None:
 
 
 def test_completion_names_are_in_the_help_of_train(capsys: pytest.CaptureFixture[str]) -> None:
-    from detent.cli._app import run
-    from detent.train.recipes import RECIPES
+    from exactstate.cli._app import run
+    from exactstate.train.recipes import RECIPES
 
     assert run(["train", "--help"]) == 0
     text = capsys.readouterr().out

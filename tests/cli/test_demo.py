@@ -1,4 +1,4 @@
-"""`detent demo`: its output, saved runs, exit codes."""
+"""`exactstate demo`: its output, saved runs, exit codes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from detent.cli import demo
-from detent.cli._app import run
-from detent.train import TrainConfig
+from exactstate.cli import demo
+from exactstate.cli._app import run
+from exactstate.train import TrainConfig
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +64,11 @@ def test_demo_as_json(shown: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_demo_prints_the_program_as_it_was_called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo.sys, "argv", [str(tmp_path / ".venv" / "bin" / "detent"), "demo"])
+    monkeypatch.setattr(demo.sys, "argv", [str(tmp_path / ".venv" / "bin" / "exactstate"), "demo"])
     monkeypatch.setattr(demo.shutil, "which", lambda _: None)
-    assert demo._program() == ".venv/bin/detent"
-    monkeypatch.setattr(demo.shutil, "which", lambda _: "/usr/bin/detent")
-    assert demo._program() == "detent"
+    assert demo._program() == ".venv/bin/exactstate"
+    monkeypatch.setattr(demo.shutil, "which", lambda _: "/usr/bin/exactstate")
+    assert demo._program() == "exactstate"
 
 
 def test_demo_interrupted_says_how_to_resume(
@@ -79,7 +79,7 @@ def test_demo_interrupted_says_how_to_resume(
 
     monkeypatch.setattr(demo, "_baseline", stopped)
     assert run(["demo", "--out", str(shown), "--max-length", "4096", "--json"]) == 130
-    assert capsys.readouterr() == ("", f"detent: interrupted; repeat the command to resume {shown}.\n")
+    assert capsys.readouterr() == ("", f"exactstate: interrupted; repeat the command to resume {shown}.\n")
 
 
 def test_demo_exits_with_1_when_the_baseline_does_not_fail(

@@ -1,4 +1,4 @@
-"""`detent doctor`: what is installed, why a backend is missing, exit codes."""
+"""`exactstate doctor`: what is installed, why a backend is missing, exit codes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from detent import native
-from detent.cli import doctor
-from detent.cli._app import run
+from exactstate import native
+from exactstate.cli import doctor
+from exactstate.cli._app import run
 
 WORKS = 0 if native.available() else 1
 NAMES = (["cpu"] if native.available() else []) + ["tree", "reference"]
@@ -39,8 +39,8 @@ def test_doctor_prints_tables(capsys: pytest.CaptureFixture[str], monkeypatch: p
 
 
 def test_doctor_without_kernels_says_why_and_what_to_do() -> None:
-    program = [sys.executable, "-m", "detent", "doctor", "--no-measure"]
-    done = subprocess.run(program, env={"DETENT_NATIVE": "0", "PYTHONPATH": str(Path(__file__).parents[2])},
+    program = [sys.executable, "-m", "exactstate", "doctor", "--no-measure"]
+    done = subprocess.run(program, env={"EXACTSTATE_NATIVE": "0", "PYTHONPATH": str(Path(__file__).parents[2])},
                           capture_output=True, text=True)  # fmt: skip
     assert (done.returncode, done.stderr) == (1, "")
-    assert "the compiled kernels are switched off by DETENT_NATIVE=0; unset it" in done.stdout
+    assert "the compiled kernels are switched off by EXACTSTATE_NATIVE=0; unset it" in done.stdout

@@ -1,4 +1,4 @@
-"""`detent extract`: from a run to a machine file or a program."""
+"""`exactstate extract`: from a run to a machine file or a program."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from detent.cli._app import run as command
-from detent.runtime import load
+from exactstate.cli._app import run as command
+from exactstate.runtime import load
 
 Captured = pytest.CaptureFixture[str]
 
 
 def test_extract_writes_a_machine_that_every_verb_reads(trained: Path, tmp_path: Path, capsys: Captured) -> None:
-    """Heads and all that `detent train` wrote; compared with the group's own multiplication, not with our tables."""
+    """Heads and all that `exactstate train` wrote; compared with the group's own multiplication."""
     assert command(["certify", str(trained / "machine.json"), "--against", "S3"]) == 0
     assert "each of 6 target states has one configuration" in capsys.readouterr().out
     assert command(["figure", "machine", str(trained / "machine.json"), "-o", str(tmp_path / "s3.dot")]) == 0
-    assert command(["extract", str(trained), "-o", str(tmp_path / "s3.detent")]) == 0
+    assert command(["extract", str(trained), "-o", str(tmp_path / "s3.exactstate")]) == 0
     assert "6 states, written to " in capsys.readouterr().out
-    machine = load(tmp_path / "s3.detent")
+    machine = load(tmp_path / "s3.exactstate")
     assert machine == load(trained / "machine.json")
     assert machine.heads is not None
     assert machine.heads.sizes == (3, 2)

@@ -1,4 +1,4 @@
-"""`detent figure`: machines, tables of heads and length sweeps, as pictures, rows, or a sentence and no file."""
+"""`exactstate figure`: machines, tables of heads and length sweeps, as pictures, rows, or a sentence and no file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from detent import automata, records
-from detent.automata import symmetric
-from detent.cli._app import run
-from detent.cli.figure import table_rows
-from detent.runtime import Machine
+from exactstate import automata, records
+from exactstate.automata import symmetric
+from exactstate.cli._app import run
+from exactstate.cli.figure import table_rows
+from exactstate.runtime import Machine
 from tests.certify.certificates import certificate
 
 Captured = pytest.CaptureFixture[str]

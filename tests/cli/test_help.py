@@ -20,11 +20,11 @@ import typer
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from detent.automata import Mealy, Moore, write_machine
-from detent.certify.sign import sign
-from detent.cli._app import GUIDE, program, run
-from detent.runtime import load
-from detent.train import train
+from exactstate.automata import Mealy, Moore, write_machine
+from exactstate.certify.sign import sign
+from exactstate.cli._app import GUIDE, program, run
+from exactstate.runtime import load
+from exactstate.train import train
 from tests.learning.test_active import PROGRAM
 
 ROOT = Path(__file__).parents[2]
@@ -67,7 +67,7 @@ EXAMPLES = [example for name in VERBS for example in examples_of(name) if "mamba
 
 
 def is_slow(example: str) -> bool:
-    called = example.partition("detent ")[2]
+    called = example.partition("exactstate ")[2]
     return (called.startswith(SLOW) and not called.startswith(QUICK)) or "--cluster" in called
 
 
@@ -145,8 +145,8 @@ def cast(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_help_example_runs(example: str, cast: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.chdir(cast)
     if re.search("[|>&]", example):
-        detent = f'detent() {{ "{sys.executable}" -m detent "$@"; }}\n'
-        shell = detent + example.replace("tail -f", "cat")
+        exactstate = f'exactstate() {{ "{sys.executable}" -m exactstate "$@"; }}\n'
+        shell = exactstate + example.replace("tail -f", "cat")
         here = os.environ | {"PYTHONPATH": str(ROOT)}
         done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, env=here)
         assert (done.returncode, done.stderr) == (0, "")
@@ -166,7 +166,7 @@ def test_help_lists_all_verbs_of_the_design() -> None:
 def test_help_has_an_example_and_json(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*name.split(), "--help"]) == 0
     out = capsys.readouterr().out
-    assert re.search(rf"(^|\s|\| )detent {name}( |$)", out.replace("│", " "), re.MULTILINE)
+    assert re.search(rf"(^|\s|\| )exactstate {name}( |$)", out.replace("│", " "), re.MULTILINE)
     assert "--json" in out
 
 

@@ -1,4 +1,4 @@
-"""`detent learn`: a machine file from a log, sentences for bad logs, exit codes."""
+"""`exactstate learn`: a machine file from a log, sentences for bad logs, exit codes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from detent.automata import distinguishing_word, read_machine
-from detent.cli._app import run
-from detent.runtime import load
+from exactstate.automata import distinguishing_word, read_machine
+from exactstate.cli._app import run
+from exactstate.runtime import load
 from tests.learning.machines import handshake, traces_of
 from tests.learning.test_active import PROGRAM
 from tests.learning.test_cluster import in_process  # noqa: F401

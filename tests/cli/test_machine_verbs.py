@@ -1,4 +1,4 @@
-"""`detent diff`, `convert`, `conform`, `suite` and `certify --against`, as their users call them."""
+"""`exactstate diff`, `convert`, `conform`, `suite` and `certify --against`, as their users call them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import subprocess
 
 import pytest
 
-from detent.automata import Mealy, read_machine, write_machine
-from detent.cli._app import run
+from exactstate.automata import Mealy, read_machine, write_machine
+from exactstate.cli._app import run
 from tests.automata.test_difference import changed, shuffled
 from tests.learning.machines import handshake, traces_of
 
@@ -41,7 +41,7 @@ def test_diff_exit_codes_and_picture(files, capsys):
 
 
 def test_convert_writes_every_format(files, capsys):
-    for name in ("m.json", "m.detent", "m.gv", "m.c", "m.mjs", "m.svg"):
+    for name in ("m.json", "m.exactstate", "m.gv", "m.c", "m.mjs", "m.svg"):
         assert run(["convert", str(files / "old.dot"), "-o", str(files / name)]) == 0
         assert (files / name).stat().st_size > 0
     assert read_machine(files / "m.json") == read_machine(files / "m.gv") == handshake()

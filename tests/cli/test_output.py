@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from detent.cli._output import TrainingStatus, format_duration, with_progress
+from exactstate.cli._output import TrainingStatus, format_duration, with_progress
 
 PROGRAM = """
 import sys, time
-from detent.cli._output import with_progress
+from exactstate.cli._output import with_progress
 for pause in with_progress([0, {pause}, 0], name="pause {{}}".format):
     time.sleep(pause)
 print("done")

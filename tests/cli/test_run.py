@@ -1,4 +1,4 @@
-"""`detent run`: options, pipes, unknown symbols, memory; and a text in English against a dictionary."""
+"""`exactstate run`: options, pipes, unknown symbols, memory; and a text in English against a dictionary."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from detent.automata import Moore, symmetric, tomita
-from detent.cli._app import run
-from detent.runtime import Machine
+from exactstate.automata import Moore, symmetric, tomita
+from exactstate.cli._app import run
+from exactstate.runtime import Machine
 
-PROGRAM = [sys.executable, "-m", "detent", "run"]
+PROGRAM = [sys.executable, "-m", "exactstate", "run"]
 TSO3 = Path(__file__).parents[2] / "results" / "machines" / "TSO3-42.json"
 PEOPLE, ITEMS = ("alice", "bob", "charlie"), ("ring", "key", "coin")
 
@@ -56,9 +56,9 @@ def test_run_prints(options: list[str], output: str, light: Path, tmp_path: Path
 
 
 def test_run_of_every_format_of_machine_file(light: Path, tmp_path: Path) -> None:
-    from detent.runtime import load
+    from exactstate.runtime import load
 
-    for name in ("light.detent", "light.dot"):
+    for name in ("light.exactstate", "light.dot"):
         load(light).save(tmp_path / name)
         assert filtered([tmp_path / name], "go") == (0, "walk\n", "")
     Machine.of(symmetric(3)).save(tmp_path / "s3.json")
@@ -70,13 +70,13 @@ def test_run_names_an_unknown_symbol_after_the_outputs_before_it(light: Path) ->
     assert code == 2
     assert out == "walk wait\nwalk\n"
     assert err == (
-        "detent: unknown symbol 'sotp' on line 2, word 2. Did you mean 'stop'? This machine reads go, stop.\n"
+        "exactstate: unknown symbol 'sotp' on line 2, word 2. Did you mean 'stop'? This machine reads go, stop.\n"
     )
 
 
 def test_run_skips_unknown_symbols(light: Path) -> None:
     assert filtered([light, "--skip-unknown"], "go fly stop\nfly") == (
-        0, "walk wait\n", "detent: note: 2 unknown symbols were skipped.\n",
+        0, "walk wait\n", "exactstate: note: 2 unknown symbols were skipped.\n",
     )  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def test_run_of_wrong_calls(
     assert run(["run", *(argument.format(**named) for argument in arguments)]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("detent: " + sentence.format(**named))
+    assert err.startswith("exactstate: " + sentence.format(**named))
     assert err.count("\n") == 1
 
 
@@ -129,7 +129,7 @@ def test_run_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
     """Thirty times the text in one line without end, and at most a little more memory."""
     Machine.of(tomita(3)).save(tmp_path / "t.json")
     program = (
-        "import sys; from detent.cli._app import run; code = run(['run', sys.argv[1], '--final', '--json']);"
+        "import sys; from exactstate.cli._app import run; code = run(['run', sys.argv[1], '--final', '--json']);"
         "status = dict(line.split(':', 1) for line in open('/proc/self/status'));"
         "print(code, status['VmHWM'].split()[0], file=sys.stderr)"
     )
@@ -149,7 +149,7 @@ def test_run_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_run_of_a_million_sentences(tmp_path: Path) -> None:
     """Every question of many stories, answered from text, against the task's own labels."""
-    from detent.tasks import task
+    from exactstate.tasks import task
 
     tso = task("TSO3")
     batch = tso.sample(50_000, 100, np.random.default_rng(0))

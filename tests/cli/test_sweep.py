@@ -1,4 +1,4 @@
-"""`detent sweep`: sentence, row, exit code."""
+"""`exactstate sweep`: sentence, row, exit code."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from detent import records
-from detent.cli._app import run
+from exactstate import records
+from exactstate.cli._app import run
 
 
 def test_sweep_with_a_failure_prints_a_sentence_and_appends_a_row(

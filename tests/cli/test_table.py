@@ -1,4 +1,4 @@
-"""`detent table`: the tables of a folder of rows in every format, and no published figures among them."""
+"""`exactstate table`: the tables of a folder of rows in every format, and no published figures among them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from detent.cli._app import run
+from exactstate.cli._app import run
 from tests.evaluate.test_tables import fill, sweep_row
 
 

@@ -1,4 +1,4 @@
-"""`detent tasks`: the list, and the description of one task."""
+"""`exactstate tasks`: the list, and the description of one task."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from detent import automata
-from detent.automata import Moore, write_machine
-from detent.cli._app import run
-from detent.tasks import NAMES, task
+from exactstate import automata
+from exactstate.automata import Moore, write_machine
+from exactstate.cli._app import run
+from exactstate.tasks import NAMES, task
 
 Captured = pytest.CaptureFixture[str]
 

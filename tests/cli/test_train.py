@@ -1,4 +1,4 @@
-"""`detent train`: what it prints and saves, exit codes, interrupts."""
+"""`exactstate train`: what it prints and saves, exit codes, interrupts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import detent.train as training
-from detent.certify import Certificate
-from detent.cli._app import run
-from detent.errors import NotLearned
-from detent.train.run_dir import RunDir
+import exactstate.train as training
+from exactstate.certify import Certificate
+from exactstate.cli._app import run
+from exactstate.errors import NotLearned
+from exactstate.train.run_dir import RunDir
 from tests.certify.forgery import forged
 
 
@@ -40,7 +40,7 @@ def test_train_interrupted_says_how_to_resume(
     monkeypatch.setattr(training, "train", interrupt)
     for cell in ("nfsm", "mamba"):
         assert run(["train", "S3", "--cell", cell, "--out", str(folder)]) == 130
-        assert capsys.readouterr() == ("", f"detent: interrupted; repeat the command to resume {folder}.\n")
+        assert capsys.readouterr() == ("", f"exactstate: interrupted; repeat the command to resume {folder}.\n")
 
 
 def test_train_that_did_not_learn_exits_with_1(
@@ -85,7 +85,7 @@ def test_train_of_a_finished_run_checks_its_certificate(
     assert run(["check", str(path), "--weights", str(folder)]) in (1, 2)
     capsys.readouterr()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("detent.train.recipes.configure", lambda *_, **__: RunDir(folder).train_config())
+        patch.setattr("exactstate.train.recipes.configure", lambda *_, **__: RunDir(folder).train_config())
         assert run(command) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -93,9 +93,9 @@ def test_train_of_a_finished_run_checks_its_certificate(
         "another run": "this certificate is not about this run", "a changed digit": "this certificate is not valid: ",
         "a forgery": "the machine of these weights is not certified", "not JSON": "this is not JSON",
     }  # fmt: skip
-    assert f"detent: {path}" in err
+    assert f"exactstate: {path}" in err
     assert wanted[kind] in err
     assert run(["certify", str(folder), "-o", str(path)]) == 0, "the way out that the message names"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("detent.train.recipes.configure", lambda *_, **__: RunDir(folder).train_config())
+        patch.setattr("exactstate.train.recipes.configure", lambda *_, **__: RunDir(folder).train_config())
         assert run(command) == 0

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from detent import records
-from detent.cli._app import run
+from exactstate import records
+from exactstate.cli._app import run
 
 Captured = pytest.CaptureFixture[str]
 
@@ -52,10 +52,10 @@ def sentence(arguments: list[str], captured: Captured) -> str:
     assert run(arguments) == 2
     out, err = captured.readouterr()
     assert out == ""
-    assert err.startswith("detent: ")
+    assert err.startswith("exactstate: ")
     assert err.endswith((".\n", "?\n"))
     assert err.count("\n") == 1
-    return err.removeprefix("detent: ").rstrip("\n")
+    return err.removeprefix("exactstate: ").rstrip("\n")
 
 
 CALLS = {
@@ -83,7 +83,7 @@ CALLS = {
     "train empty.json": "empty.json: it is empty.",
     "train noise.dot": "noise.dot, line 2: byte 0x80 is not UTF-8 text.",
     "train partial.dot": "partial.dot, line 1: state 'a' has no transition on 'y' (1 more is missing); add it,",
-    "train run/certificate.json": 'run/certificate.json, line 1: wanted a JSON object with "format": "detent-machine"',
+    "train run/certificate.json": 'run/certificate.json, line 1: wanted a JSON object with "format": "exactstate-',
     "train Z100000": "there is no task Z100000: this family goes from Z2 to Z256.",
     "demo --max-length 1": "invalid value for '--max-length': 1 is not in the range ",
     "demo --out empty.json --json": "empty.json/nfsm: not a directory.",
@@ -91,7 +91,7 @@ CALLS = {
     "check noise.dot": "noise.dot: this is not UTF-8 text.",
     "check missing.json": "missing.json: there is no such file.",
     "check run": "run: is a directory.",
-    "check run/machine.json": 'run/machine.json: wanted a JSON object with "format": "detent-certificate"; this is',
+    "check run/machine.json": 'run/machine.json: wanted a JSON object with "format": "exactstate-certificate"; this is',
     "check cut.json": "cut.json, line 1",
     "check newer-certificate.json": "newer-certificate.json: this is version 9; this program reads version 1.",
     "certify run --against S4": "the machine reads '(0 1)', '(1 2)' and the target '(0 1)', '(1 2)', '(2 3)'; they",
@@ -110,7 +110,7 @@ CALLS = {
     "sweep other": "other/model.safetensors: these are not the weights of this run (Error(s) in loading state_dict for "
     "Backbone: size mismatch for ",
     "sweep run --rows foreign": "foreign: the row cannot be written: is a directory.",
-    "extract run -o s3.xyz": "unknown ending '.xyz'. Known: .json, .detent, .dot",
+    "extract run -o s3.xyz": "unknown ending '.xyz'. Known: .json, .exactstate, .dot",
     "extract cut -o s3.json": "cut/model.safetensors: these are not the weights of this run (",
     "report empty": "empty: this is not the folder of a run: there is no config.json in it.",
     "report run -o nowhere/s3.html": "nowhere/s3.html: it cannot be written: there is no folder ",
@@ -120,11 +120,11 @@ CALLS = {
     "run run": "run: it cannot be read: is a directory.",
     "run run/machine.json words.txt": "unknown symbol 'a' on line 1, word 1. This machine reads (0 1), (1 2).",
     "run run/machine.json missing.txt": "missing.txt: no such file or directory.",
-    "run newer-machine.json words.txt": "newer-machine.json, line 1: the entry version is 9; this detent reads",
+    "run newer-machine.json words.txt": "newer-machine.json, line 1: the entry version is 9; this exactstate reads",
     "figure machine S3 -o s3.bmp": "unknown ending '.bmp'. Did you mean '.png' or '.pdf'?",
     "figure machine S3 -o s3": "unknown ending 's3'. Known: .svg, .png, .pdf, .dot.",
     "figure drift": "unknown figure 'drift'. Known: machine, tables, sweep.",
-    "figure sweep --rows missing.jsonl -o d.svg": "missing.jsonl: there are no sweeps here; `detent sweep",
+    "figure sweep --rows missing.jsonl -o d.svg": "missing.jsonl: there are no sweeps here; `exactstate sweep",
     "table results": "there is no folder results; name the one that holds training.jsonl and sweeps.jsonl.",
     "table results --format latex": "invalid value for '--format': 'latex' is not one of 'text', 'markdown', 'html'.",
     "table nothing": "unknown table 'nothing'. Known: ",
@@ -159,11 +159,11 @@ def test_report_on_a_disk_that_is_full_halfway(here: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, 1 << 12))
 
     done = subprocess.run(
-        [sys.executable, "-m", "detent", "report", "run"], preexec_fn=small, capture_output=True, text=True,
+        [sys.executable, "-m", "exactstate", "report", "run"], preexec_fn=small, capture_output=True, text=True,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "detent: run/report.html: it cannot be written: File too large.\n"
+    assert done.stderr == "exactstate: run/report.html: it cannot be written: File too large.\n"
     assert not Path("run/report.html").exists()
     assert not list(Path("run").glob(".*"))
 
@@ -181,7 +181,7 @@ def test_report_interrupted_leaves_the_old_file(here: Path, capsys: Captured, mo
     Path("run/report.html").write_text("old")
     monkeypatch.setattr(records.os, "replace", stopped)
     assert run(["report", "run"]) == 130
-    assert capsys.readouterr() == ("", "detent: interrupted.\n")
+    assert capsys.readouterr() == ("", "exactstate: interrupted.\n")
     assert Path("run/report.html").read_text() == "old"
     assert not list(Path("run").glob(".*"))
 
@@ -220,7 +220,7 @@ def test_report_to_a_device_does_not_replace_it(here: Path, capsys: Captured) ->
 
 
 def test_report_without_enough_memory(here: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    from detent import report
+    from exactstate import report
 
     def needs_more(*_: object) -> None:
         raise MemoryError

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from detent.automata import Mealy, write_machine
+from exactstate.automata import Mealy, write_machine
 from tests.docs.conftest import ROOT
 
 PAGE = ROOT / "docs" / "from-a-log.md"
@@ -44,7 +44,7 @@ def folder(tmp_path):
 
 
 def run(command, folder):
-    shell = f'detent() {{ "{sys.executable}" -m detent "$@"; }}\n{command}'
+    shell = f'exactstate() {{ "{sys.executable}" -m exactstate "$@"; }}\n{command}'
     here = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(["bash", "-c", shell], cwd=folder, env=here, capture_output=True, text=True)
     code = f"(exit code {done.returncode})\n" if done.returncode else ""

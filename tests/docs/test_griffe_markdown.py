@@ -13,4 +13,4 @@ def test_markdown_fences_doctests() -> None:
 
 def test_markdown_escapes_double_subscripts() -> None:
     assert markdown("table[a][k] and `table[a][k]`") == "table[a]\\[k] and `table[a][k]`"
-    assert markdown("see [the layer][detent.nn.NFSM]") == "see [the layer][detent.nn.NFSM]"
+    assert markdown("see [the layer][exactstate.nn.NFSM]") == "see [the layer][exactstate.nn.NFSM]"

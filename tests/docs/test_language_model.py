@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from detent.automata import Mealy, minimize
-from detent.automata.draw import svg
+from exactstate.automata import Mealy, minimize
+from exactstate.automata.draw import svg
 from tests.docs.conftest import ROOT
 
 PAGE, PICTURE = ROOT / "docs" / "language-model.md", ROOT / "docs" / "images" / "language-model.svg"

@@ -64,10 +64,11 @@ def test_every_block_of_python_is_executed() -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", sorted({verb for page in PAGES for verb in re.findall(r"[`$] ?detent ([a-z]+)", page.read_text("utf-8"))})
+    "verb",
+    sorted({verb for page in PAGES for verb in re.findall(r"[`$] ?exactstate ([a-z]+)", page.read_text("utf-8"))}),
 )
 def test_every_verb_named_exists(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from detent.cli._app import run
+    from exactstate.cli._app import run
 
     assert run([verb, "--help"]) == 0
     capsys.readouterr()
@@ -86,11 +87,11 @@ def test_every_module_named_exists(module: str) -> None:
 def test_what_a_page_shows_is_what_is_printed(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from detent.cli._app import run
+    from exactstate.cli._app import run
 
     monkeypatch.chdir(ROOT)
     assert run(command.split()) == 0
-    assert f"```console\n$ detent {command}\n{capsys.readouterr().out}```" in (DOCS / "certificates.md").read_text()
+    assert f"```console\n$ exactstate {command}\n{capsys.readouterr().out}```" in (DOCS / "certificates.md").read_text()
 
 
 def test_every_file_of_results_is_listed() -> None:

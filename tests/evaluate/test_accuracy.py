@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent.errors import InvalidConfig, InvalidInput
-from detent.evaluate import AccuracyThreshold, answer_accuracy, first_errors, sequence_accuracy
+from exactstate.errors import InvalidConfig, InvalidInput
+from exactstate.evaluate import AccuracyThreshold, answer_accuracy, first_errors, sequence_accuracy
 
 
 def test_first_errors_and_sequence_accuracy_are_those_of_a_loop() -> None:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from detent.errors import InvalidConfig
-from detent.evaluate import AccuracyThreshold, length_sweep, sequence_accuracy, sweep_questions, sweep_words
-from detent.evaluate.length_sweep import SweepCheckpoint
-from detent.evaluate.predictors import PredictorState
-from detent.tasks import Task
-from detent.tasks import task as get_task
+from exactstate.errors import InvalidConfig
+from exactstate.evaluate import AccuracyThreshold, length_sweep, sequence_accuracy, sweep_questions, sweep_words
+from exactstate.evaluate.length_sweep import SweepCheckpoint
+from exactstate.evaluate.predictors import PredictorState
+from exactstate.tasks import Task
+from exactstate.tasks import task as get_task
 
 S3, FF, TSO = get_task("S3"), get_task("FF"), get_task("TSO3")
 

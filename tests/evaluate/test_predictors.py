@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from detent.errors import InvalidConfig, UnknownName
-from detent.evaluate import NetworkPredictor, SequencePredictor, TablePredictor
-from detent.extract import extract
-from detent.nn import NFSM, Backbone
-from detent.tasks import task
-from detent.train import TrainConfig
-from detent.train.build import build_model
+from exactstate.errors import InvalidConfig, UnknownName
+from exactstate.evaluate import NetworkPredictor, SequencePredictor, TablePredictor
+from exactstate.extract import extract
+from exactstate.nn import NFSM, Backbone
+from exactstate.tasks import task
+from exactstate.train import TrainConfig
+from exactstate.train.build import build_model
 
 S3, TSO = task("S3"), task("TSO3")
 

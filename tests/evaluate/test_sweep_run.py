@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from detent.errors import BrokenFile
-from detent.evaluate import sweep_run
-from detent.tasks import task
-from detent.train import Run, RunDir, TrainConfig
-from detent.train.build import build_model
-from detent.train.verify import extract_and_certify
+from exactstate.errors import BrokenFile
+from exactstate.evaluate import sweep_run
+from exactstate.tasks import task
+from exactstate.train import Run, RunDir, TrainConfig
+from exactstate.train.build import build_model
+from exactstate.train.verify import extract_and_certify
 
 S3 = task("S3")
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from detent import records
-from detent.errors import InvalidInput
-from detent.evaluate.tables import (
+from exactstate import records
+from exactstate.errors import InvalidInput
+from exactstate.evaluate.tables import (
     CELLS,
     FailingLength,
     Table,
@@ -167,7 +167,7 @@ def test_table_renders_as_text_markdown_and_html() -> None:
 
 
 def test_tables_need_no_torch(tmp_path: Path) -> None:
-    program = "import sys; sys.modules['torch'] = None; from detent.cli._app import run; run(sys.argv[1:])"
+    program = "import sys; sys.modules['torch'] = None; from exactstate.cli._app import run; run(sys.argv[1:])"
     fill(tmp_path, [sweep_row()])
     done = subprocess.run(
         [sys.executable, "-c", program, "table", "results", "--rows", str(tmp_path)], capture_output=True, text=True

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from detent.extract.regions import largest_radii, random_changes
+from exactstate.extract.regions import largest_radii, random_changes
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SHOWS = {

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from detent.automata import Moore
-from detent.runtime import Machine
+from exactstate.automata import Moore
+from exactstate.runtime import Machine
 from tests.browser import MISSING, browser, program
 
 EXPORTED = Path(__file__).parents[2] / "examples" / "exported"

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from detent.automata import Moore
-from detent.extract import Budget, Extracted
-from detent.extract.argmax import ArgmaxMargins
-from detent.extract.extract import extract_network
-from detent.extract.network import EvaluatedNetwork
-from detent.extract.result import head_offsets
-from detent.nn import NFSM, Backbone
+from exactstate.automata import Moore
+from exactstate.extract import Budget, Extracted
+from exactstate.extract.argmax import ArgmaxMargins
+from exactstate.extract.extract import extract_network
+from exactstate.extract.network import EvaluatedNetwork
+from exactstate.extract.result import head_offsets
+from exactstate.nn import NFSM, Backbone
 
 Input = tuple[Any, ...]
 """(symbol, indices of layer 0, indices of layer 1, ...) after the step."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from detent.automata import Moore
+from exactstate.automata import Moore
 
 
 def images_of(machine: Moore, letters: Sequence[Sequence[int]]) -> list[tuple[int, ...]]:

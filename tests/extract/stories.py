@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from detent.tasks import Task
-from detent.tasks import task as get_task
-from detent.tasks.shuffled_objects import Vocabulary, reachable_states
+from exactstate.tasks import Task
+from exactstate.tasks import task as get_task
+from exactstate.tasks.shuffled_objects import Vocabulary, reachable_states
 from tests.extract.building import Cascade, Input
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from detent.errors import InvalidInput
-from detent.extract import argmax, extract
-from detent.extract.argmax import ArgmaxMargins, ScreenedReadout, can_screen
+from exactstate.errors import InvalidInput
+from exactstate.extract import argmax, extract
+from exactstate.extract.argmax import ArgmaxMargins, ScreenedReadout, can_screen
 from tests.extract.rounding.examples import build
 
 

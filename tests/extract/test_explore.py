@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent.extract.explore import RowNumbering
-from detent.extract.network import GrowingArray
+from exactstate.extract.explore import RowNumbering
+from exactstate.extract.network import GrowingArray
 
 
 @pytest.mark.parametrize("width", [1, 3])

@@ -12,12 +12,12 @@ import pytest
 import torch
 from torch import nn
 
-from detent.automata import Moore
-from detent.errors import BudgetExceeded, InvalidConfig, InvalidInput, InvalidMachine, UnknownName
-from detent.extract import Budget, Extracted, extract
-from detent.extract.extract import digest
-from detent.nn import NFSM, Backbone
-from detent.tasks.grammar import all_words
+from exactstate.automata import Moore
+from exactstate.errors import BudgetExceeded, InvalidConfig, InvalidInput, InvalidMachine, UnknownName
+from exactstate.extract import Budget, Extracted, extract
+from exactstate.extract.extract import digest
+from exactstate.nn import NFSM, Backbone
+from exactstate.tasks.grammar import all_words
 
 STACKS = [
     (1, [(3, 2)]),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from detent.automata import cyclic
-from detent.extract.interpret import meanings
+from exactstate.automata import cyclic
+from exactstate.extract.interpret import meanings
 from tests.extract.building import Cascade, Input, side_by_side
 from tests.extract.stories import stories
 

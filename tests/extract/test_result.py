@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from detent.automata import cyclic, flip_flop, mathieu11, minimize, permutation, symmetric
-from detent.errors import InvalidInput
-from detent.extract import extract
-from detent.runtime import Heads, Machine
-from detent.tasks.free_order_stories import NOT_UNDERSTOOD
+from exactstate.automata import cyclic, flip_flop, mathieu11, minimize, permutation, symmetric
+from exactstate.errors import InvalidInput
+from exactstate.extract import extract
+from exactstate.runtime import Heads, Machine
+from exactstate.tasks.free_order_stories import NOT_UNDERSTOOD
 from tests.extract.building import Cascade, realise, side_by_side, spelling
 from tests.extract.groups import S3, S4, by_points, images_of, is_odd
 from tests.extract.stories import stories

@@ -25,7 +25,13 @@ def fuzz(name: str, seconds: int) -> None:
     import atheris
 
     with atheris.instrument_imports(
-        include=["detent.automata", "detent.certify", "detent.learning", "detent.runtime", "detent.records"]
+        include=[
+            "exactstate.automata",
+            "exactstate.certify",
+            "exactstate.learning",
+            "exactstate.runtime",
+            "exactstate.records",
+        ]
     ):
         from tests.fuzz.targets import TARGETS
 

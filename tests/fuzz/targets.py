@@ -13,15 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from detent._text import printable
-from detent.automata import Mealy, Moore
-from detent.automata.io import parse_dot, parse_json
-from detent.certify.check import Unreadable, check, read_bytes, summary
-from detent.errors import DetentError
-from detent.learning import learn
-from detent.learning.logs import FORMATS, Trace, log_layout, part_ends, read_log, read_part
-from detent.runtime import Machine
-from detent.runtime.filter import Filter
+from exactstate._text import printable
+from exactstate.automata import Mealy, Moore
+from exactstate.automata.io import parse_dot, parse_json
+from exactstate.certify.check import Unreadable, check, read_bytes, summary
+from exactstate.errors import ExactstateError
+from exactstate.learning import learn
+from exactstate.learning.logs import FORMATS, Trace, log_layout, part_ends, read_log, read_part
+from exactstate.runtime import Machine
+from exactstate.runtime.filter import Filter
 
 Target = Callable[[bytes], None]
 MOST_STATES = 200
@@ -47,11 +47,11 @@ def _machine(data: bytes, parse: Callable[..., object]) -> None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 machine = parse(text, missing=missing)
-        except DetentError as error:
+        except ExactstateError as error:
             _printed(error)
             continue
         if isinstance(machine, Moore | Mealy) and machine.n_states <= MOST_STATES:
-            from detent.automata.io import to_dot, to_json
+            from exactstate.automata.io import to_dot, to_json
 
             assert parse_json(to_json(machine)) == machine
             assert parse_dot(to_dot(machine)) == machine
@@ -85,7 +85,7 @@ _MACHINES = {"words": _clock(), "letters": Machine.of(Moore(
 
 
 def text(data: bytes) -> None:
-    """Text for `detent run`: pieces of any size give what the whole gives."""
+    """Text for `exactstate run`: pieces of any size give what the whole gives."""
     options, sizes, body = data[:1] or b"\0", data[1:3], data[3:]
     for machine in _MACHINES.values():
         arguments = {
@@ -107,13 +107,13 @@ def _filtered(filter: Filter, pieces: list[bytes]) -> tuple[bytes, str]:
             filter.tokenizer.refuse_unknown()
         out += filter.finish()
         filter.tokenizer.refuse_unknown()
-    except DetentError as error:
+    except ExactstateError as error:
         _printed(error)
         return out + filter.abort(), str(error)
     return out, ""
 
 
-_FOLDER = tempfile.TemporaryDirectory(prefix="detent-fuzz-")
+_FOLDER = tempfile.TemporaryDirectory(prefix="exactstate-fuzz-")
 
 
 def traces(data: bytes) -> None:
@@ -123,7 +123,7 @@ def traces(data: bytes) -> None:
     path.write_bytes(body)
     try:
         whole = list(read_log(path, format=format))
-    except DetentError as error:
+    except ExactstateError as error:
         _printed(error)
         return
     for trace in whole:
@@ -133,7 +133,7 @@ def traces(data: bytes) -> None:
         return
     try:
         learned = learn(path, format=format, kind="mealy")
-    except DetentError as error:
+    except ExactstateError as error:
         _printed(error)
         return
     for trace in whole:
@@ -149,7 +149,7 @@ def _same_in_parts(path: Path, format: str | None, size: int, whole: list[Trace]
         for end in part_ends(path, layout, size):
             found += [(one.inputs, one.outputs, one.initial) for one in read_part(path, layout, begin, end, [0])]
             begin = end
-    except DetentError as error:  # quoted fields and counts are refused in parts
+    except ExactstateError as error:  # quoted fields and counts are refused in parts
         _printed(error)
         return
     assert found == [(one.inputs, one.outputs, one.initial) for one in whole]

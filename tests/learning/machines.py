@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.machines import clients, log_of
-from detent.automata import Mealy
+from exactstate.automata import Mealy
 
 
 def handshake():

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from detent.automata import distinguishing_word
-from detent.errors import InvalidConfig, InvalidInput, NotLearned
-from detent.learning.active import ENGINES, ProcessSystem, learn_actively
+from exactstate.automata import distinguishing_word
+from exactstate.errors import InvalidConfig, InvalidInput, NotLearned
+from exactstate.learning.active import ENGINES, ProcessSystem, learn_actively
 from tests.learning.machines import handshake, sessions
 
 PROGRAM = """

@@ -13,15 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from detent.automata import Moore
-from detent.errors import BrokenFile, BudgetExceeded, DetentError, InvalidConfig, InvalidInput
-from detent.learning import cluster, prefix_tree
-from detent.learning.cluster import conform_on_cluster, read_tree_on_cluster
-from detent.learning.conform import conform
-from detent.learning.learn import learn
-from detent.learning.logs import log_layout, part_ends, read_log
-from detent.learning.trace_tree import TraceTree, read_tree
-from detent.runtime.cluster import connected as connected_to_ray
+from exactstate.automata import Moore
+from exactstate.errors import BrokenFile, BudgetExceeded, ExactstateError, InvalidConfig, InvalidInput
+from exactstate.learning import cluster, prefix_tree
+from exactstate.learning.cluster import conform_on_cluster, read_tree_on_cluster
+from exactstate.learning.conform import conform
+from exactstate.learning.learn import learn
+from exactstate.learning.logs import log_layout, part_ends, read_log
+from exactstate.learning.trace_tree import TraceTree, read_tree
+from exactstate.runtime.cluster import connected as connected_to_ray
 from tests.learning.machines import handshake
 from tests.runtime.test_cluster import InProcess
 
@@ -181,7 +181,7 @@ def test_cluster_refuses_a_broken_log_as_one_process_does(name: str, tmp_path: P
     file, text = BROKEN[name]
     (tmp_path / file).write_text(text)
     format = "abbadingo" if file.endswith("abb") else None
-    with pytest.raises(DetentError) as one:
+    with pytest.raises(ExactstateError) as one:
         read_tree(tmp_path / file, format=format)
     for size in (1, 1 << 20):
         with pytest.raises(type(one.value)) as parts:

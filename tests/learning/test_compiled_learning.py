@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from benchmarks.machines import connection, log_of, pairing, random_mealy
-from detent import native
-from detent._types import MISSING
-from detent.errors import InvalidInput
-from detent.learning import prefix_tree, refine, state_merging
-from detent.learning.learn import learn
-from detent.learning.logs import Trace
-from detent.learning.prefix_tree import PrefixTree
-from detent.learning.refine import _run
-from detent.learning.state_merging import ORDERS, machine_of, merge_states
-from detent.learning.trace_tree import TraceTree, read_tree
+from exactstate import native
+from exactstate._types import MISSING
+from exactstate.errors import InvalidInput
+from exactstate.learning import prefix_tree, refine, state_merging
+from exactstate.learning.learn import learn
+from exactstate.learning.logs import Trace
+from exactstate.learning.prefix_tree import PrefixTree
+from exactstate.learning.refine import _run
+from exactstate.learning.state_merging import ORDERS, machine_of, merge_states
+from exactstate.learning.trace_tree import TraceTree, read_tree
 
 compiled = pytest.mark.skipif(not native.available(), reason="compares with compiled code, which is not built here")
 
@@ -209,7 +209,7 @@ def test_read_tree_of_no_trace_is_refused():
 def test_read_tree_in_many_chunks_is_the_whole(monkeypatch):
     log = log_of(pairing(), 50, 7, np.random.default_rng(3))
     whole = read_tree(log)
-    monkeypatch.setattr("detent.learning.trace_tree.CHUNK", 20)
+    monkeypatch.setattr("exactstate.learning.trace_tree.CHUNK", 20)
     parts = read_tree(log)
     assert (parts.symbols, parts.outputs, parts.observed) == (whole.symbols, whole.outputs, whole.observed)
     for name in whole.tree.arrays.__dataclass_fields__:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from detent.automata import tomita
-from detent.learning.conform import conform
-from detent.learning.logs import Trace, as_traces, at_end
+from exactstate.automata import tomita
+from exactstate.learning.conform import conform
+from exactstate.learning.logs import Trace, as_traces, at_end
 from tests.learning.machines import handshake, traces_of
 
 

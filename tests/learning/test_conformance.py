@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent.automata import Mealy, distinguishing_word, minimize
-from detent.errors import BudgetExceeded
-from detent.learning.conformance import conformance_suite, separating_words
+from exactstate.automata import Mealy, distinguishing_word, minimize
+from exactstate.errors import BudgetExceeded
+from exactstate.learning.conformance import conformance_suite, separating_words
 from tests.learning.machines import handshake, sessions
 
 

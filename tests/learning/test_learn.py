@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import detent
+import exactstate
 from benchmarks.traces import distinct_strings, random_dfa
-from detent.automata import Mealy, distinguishing_word, minimize, tomita
-from detent.errors import InvalidConfig, InvalidInput, NotLearned
-from detent.learning.learn import estimate_noise, learn
-from detent.learning.trace_tree import TraceTree, read_tree
+from exactstate.automata import Mealy, distinguishing_word, minimize, tomita
+from exactstate.errors import InvalidConfig, InvalidInput, NotLearned
+from exactstate.learning.learn import estimate_noise, learn
+from exactstate.learning.trace_tree import TraceTree, read_tree
 from tests.learning.machines import handshake, sessions, traces_of
 
 
@@ -20,7 +20,7 @@ def test_learn_finds_protocols(machine):
     assert learned.states == minimize(machine).n_states
     assert distinguishing_word(learned.machine, machine) is None
     assert (learned.unseen, learned.disagreeing, learned.kind) == ((), 0, "mealy")
-    assert detent.learn is learn
+    assert exactstate.learn is learn
 
 
 def test_learn_finds_random_mealy_machines():
@@ -87,7 +87,7 @@ def test_trace_tree_merge_of_parts_is_the_whole():
 
 
 def read_traces(log):
-    from detent.learning.logs import as_traces
+    from exactstate.learning.logs import as_traces
 
     return as_traces(log)
 

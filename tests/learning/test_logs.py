@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from detent.errors import BrokenFile
-from detent.learning import logs
-from detent.learning.logs import Trace, as_traces, read_log
+from exactstate.errors import BrokenFile
+from exactstate.learning import logs
+from exactstate.learning.logs import Trace, as_traces, read_log
 
 
 def read(tmp_path, name, content, **options):

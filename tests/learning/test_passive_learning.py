@@ -7,10 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from detent.automata import Mealy, Moore, tomita
-from detent.errors import InvalidConfig, NotLearned
-from detent.learning.passive_learning import PassiveLearningConfig, infer_machine
-from detent.tasks import OutputTask, Task, task
+from exactstate.automata import Mealy, Moore, tomita
+from exactstate.errors import InvalidConfig, NotLearned
+from exactstate.learning.passive_learning import PassiveLearningConfig, infer_machine
+from exactstate.tasks import OutputTask, Task, task
 
 
 def random_moore(n, A, seed):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent import native
-from detent._types import MISSING
-from detent.errors import BudgetExceeded, InvalidInput
-from detent.learning.prefix_tree import PrefixTree, _NativeTree, _PythonTree
+from exactstate import native
+from exactstate._types import MISSING
+from exactstate.errors import BudgetExceeded, InvalidInput
+from exactstate.learning.prefix_tree import PrefixTree, _NativeTree, _PythonTree
 
 FIELDS = ("parent", "symbol", "visits", "node", "output", "count", "line")
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from benchmarks.machines import pairing
-from detent import native
-from detent._types import MISSING
-from detent.errors import InvalidConfig
-from detent.learning import refine as refining
-from detent.learning import state_merging
-from detent.learning.logs import as_traces
-from detent.learning.prefix_tree import PrefixTree
-from detent.learning.state_merging import ORDERS, merge_states
-from detent.learning.trace_tree import TraceTree
+from exactstate import native
+from exactstate._types import MISSING
+from exactstate.errors import InvalidConfig
+from exactstate.learning import refine as refining
+from exactstate.learning import state_merging
+from exactstate.learning.logs import as_traces
+from exactstate.learning.prefix_tree import PrefixTree
+from exactstate.learning.state_merging import ORDERS, merge_states
+from exactstate.learning.trace_tree import TraceTree
 from tests.learning.machines import traces_of
 
 

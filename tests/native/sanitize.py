@@ -31,7 +31,7 @@ TESTS = (
 
 def build() -> Path:
     """The kernels with sanitizers; built again when a source is newer."""
-    library, folder, compiler = BUILT / "_kernels.so", ROOT / "detent" / "csrc", os.environ.get("CXX", "g++")
+    library, folder, compiler = BUILT / "_kernels.so", ROOT / "exactstate" / "csrc", os.environ.get("CXX", "g++")
     headers = max(path.stat().st_mtime for path in folder.glob("*.hpp"))
     BUILT.mkdir(parents=True, exist_ok=True)
     objects = []
@@ -59,7 +59,7 @@ def environment(library: Path) -> dict[str, str]:
     return {
         **os.environ,
         "LD_PRELOAD": preloaded,
-        "DETENT_KERNELS": str(library),
+        "EXACTSTATE_KERNELS": str(library),
         # Python and torch keep memory until the end; what they leak is not ours
         "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1:abort_on_error=1",
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from detent import native
-from detent.errors import BackendUnavailable, InvalidConfig
-from detent.native import SIGNATURES
+from exactstate import native
+from exactstate.errors import BackendUnavailable, InvalidConfig
+from exactstate.native import SIGNATURES
 
 
 def test_every_declared_function_is_there():
@@ -24,25 +24,25 @@ def test_every_declared_function_is_there():
 def test_every_source_is_built():
     root = Path(native.__file__).parents[1]
     listed = (root / "setup.py").read_text("utf-8")
-    sources = sorted(path.stem for path in (root / "detent" / "csrc").glob("*.cpp"))
+    sources = sorted(path.stem for path in (root / "exactstate" / "csrc").glob("*.cpp"))
     assert len(sources) > 5
     assert [name for name in sources if f'"{name}"' not in listed] == []
 
 
 def run_native(**environment):
-    call = [sys.executable, "-m", "detent.native"]
+    call = [sys.executable, "-m", "exactstate.native"]
     return subprocess.run(call, env={**os.environ, **environment}, capture_output=True, text=True, check=True).stdout
 
 
 def test_one_line_says_that_they_are_ready():
-    assert run_native(DETENT_THREADS="3") == "detent: compiled kernels ready, 3 threads.\n"
+    assert run_native(EXACTSTATE_THREADS="3") == "exactstate: compiled kernels ready, 3 threads.\n"
 
 
 def test_one_line_says_what_is_slower_without_them():
-    said = run_native(DETENT_NATIVE="0")
+    said = run_native(EXACTSTATE_NATIVE="0")
     assert said.count("\n") == 1
     assert "everything works, but" in said
-    assert "slower: the compiled kernels are switched off by DETENT_NATIVE=0; unset it" in said
+    assert "slower: the compiled kernels are switched off by EXACTSTATE_NATIVE=0; unset it" in said
 
 
 def test_asking_for_what_is_missing_says_what_to_do(monkeypatch):
@@ -54,10 +54,10 @@ def test_asking_for_what_is_missing_says_what_to_do(monkeypatch):
 
 def test_a_library_of_another_version_warns(monkeypatch, tmp_path):
     (tmp_path / "kernels.so").write_bytes(b"not a library")
-    monkeypatch.setenv("DETENT_KERNELS", str(tmp_path / "kernels.so"))
+    monkeypatch.setenv("EXACTSTATE_KERNELS", str(tmp_path / "kernels.so"))
     with pytest.warns(RuntimeWarning, match="slower than it should be: the compiled kernels could not be loaded"):
         reason = native._load.__wrapped__()
-    assert "then install detent again" in reason
+    assert "then install exactstate again" in reason
 
 
 def test_threads_are_at_least_one():

@@ -20,10 +20,10 @@ def test_sanitize_barks_at_an_overflow() -> None:
     """A call that passes a short buffer is caught: without the checks in Python this is what users would have had."""
     program = """
 import torch
-from detent import native
+from exactstate import native
 tables, states = torch.zeros(1, 64, 4, dtype=torch.uint8), torch.tensor([4])
 composites = torch.empty(1, 8, 4, dtype=torch.uint8)
-native.library().detent_prefix(tables.data_ptr(), 1, 1, 64, states.data_ptr(), 1, composites.data_ptr(), 1)
+native.library().exactstate_prefix(tables.data_ptr(), 1, 1, 64, states.data_ptr(), 1, composites.data_ptr(), 1)
 """
     done = subprocess.run(
         [sys.executable, "-c", program], env=sanitize.environment(sanitize.build()), capture_output=True, text=True

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from detent import native
-from detent.ops import cpu
+from exactstate import native
+from exactstate.ops import cpu
 
 ROWS, WIDTH, ENTRIES = 2048, 64, 96
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-from detent.ops.gumbel import gumbel
+from exactstate.ops.gumbel import gumbel
 
 
 def run_one_hot(layer, x, start, seed, *, resets=None, lengths=None, noisy=True, sequence=None):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from detent.nn import NFSM, Backbone, CausalConvolution
+from exactstate.nn import NFSM, Backbone, CausalConvolution
 
 
 def build(kernel_size, layers=2, **more):

@@ -13,9 +13,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from detent.errors import InvalidConfig, InvalidInput
-from detent.nn import BMRU, CMRU
-from detent.nn.bmru import MemoryUnits
+from exactstate.errors import InvalidConfig, InvalidInput
+from exactstate.nn import BMRU, CMRU
+from exactstate.nn.bmru import MemoryUnits
 from tests.conftest import backends_under_test
 from tests.ops.affine.close import ROUNDING, distance, gradients
 

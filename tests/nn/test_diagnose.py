@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from detent.errors import InvalidInput
-from detent.nn import NFSM, Diagnosis
-from detent.ops.tables import entry_offsets
+from exactstate.errors import InvalidInput
+from exactstate.nn import NFSM, Diagnosis
+from exactstate.ops.tables import entry_offsets
 
 
 def layer_of_known_heads() -> NFSM:

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import detent
-from detent.errors import InvalidInput
-from detent.nn import NFSM
-from detent.nn.pruning import select_indices
+import exactstate
+from exactstate.errors import InvalidInput
+from exactstate.nn import NFSM
+from exactstate.nn.pruning import select_indices
 from tests.conftest import backends_under_test
 
 
@@ -89,4 +89,4 @@ def test_extract_refuses_a_gate_by_the_name_of_its_layer() -> None:
             return self.readout(self.memory(self.embedding(words))[0])
 
     with pytest.raises(InvalidInput, match=r"does not know output gates, and memory was built with gate=True"):
-        detent.extract(Model().eval(), symbols=["a", "b"])
+        exactstate.extract(Model().eval(), symbols=["a", "b"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from detent.nn import NFSM
+from exactstate.nn import NFSM
 
 WIDTH, HEADS = 24, (3, 2)
 EPS = torch.finfo(torch.float32).eps

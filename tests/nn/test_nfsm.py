@@ -7,11 +7,11 @@ import copy
 import pytest
 import torch
 
-from detent import native
-from detent.errors import BackendUnavailable, BrokenFile, InvalidConfig, InvalidInput
-from detent.nn import NFSM
-from detent.ops import interface as backends
-from detent.ops.tables import one_hot
+from exactstate import native
+from exactstate.errors import BackendUnavailable, BrokenFile, InvalidConfig, InvalidInput
+from exactstate.nn import NFSM
+from exactstate.ops import interface as backends
+from exactstate.ops.tables import one_hot
 from tests.conftest import SAMPLED, backends_under_test
 
 HEADS = (7, 3, 2)

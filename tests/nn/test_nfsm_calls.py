@@ -16,9 +16,9 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.utils.checkpoint import checkpoint
 
-from detent.errors import InvalidConfig, InvalidInput
-from detent.extract import extract
-from detent.nn import NFSM, Backbone, MambaMinus
+from exactstate.errors import InvalidConfig, InvalidInput
+from exactstate.extract import extract
+from exactstate.nn import NFSM, Backbone, MambaMinus
 
 
 def layer_of(heads: tuple[int, ...] = (4, 3), **more: Any) -> NFSM:
@@ -222,14 +222,14 @@ def test_seed_is_repeated_by_every_call_that_is_given_it(x: torch.Tensor) -> Non
     assert seeds == [5, 6]
 
 
-def test_saved_export_loads_after_import_detent(tmp_path: Path, x: torch.Tensor) -> None:
-    """The operators are registered when detent is imported and torch is, in either order; torch is not imported."""
+def test_saved_export_loads_after_import_exactstate(tmp_path: Path, x: torch.Tensor) -> None:
+    """The operators are registered when exactstate is imported and torch is, in either order; torch is not imported."""
     layer = layer_of().eval()
     with torch.no_grad():
         torch.export.save(torch.export.export(layer, (x,)), tmp_path / "layer.pt2")
         want = layer(x)[1]
     torch.save({"x": x, "want": want}, tmp_path / "x.pt")
-    for imports in ("import detent, torch", "import torch, detent"):
+    for imports in ("import exactstate, torch", "import torch, exactstate"):
         program = f"""
 import sys
 {imports}
@@ -239,5 +239,5 @@ assert torch.equal(layer(saved["x"])[1], saved["want"])
 """
         done = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-    program = "import sys, detent; assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
+    program = "import sys, exactstate; assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0

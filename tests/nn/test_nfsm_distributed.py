@@ -9,7 +9,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from detent.nn import NFSM
+from exactstate.nn import NFSM
 from tests.ops.ranks import run_ranks
 
 B, L, WIDTH = 4, 11, 6

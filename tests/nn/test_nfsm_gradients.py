@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from detent import native
-from detent.nn import NFSM
-from detent.ops.tables import one_hot
+from exactstate import native
+from exactstate.nn import NFSM
+from exactstate.ops.tables import one_hot
 from tests.conftest import SAMPLED, backends_under_test
 from tests.nn.one_hot_model import run_one_hot
 
@@ -163,7 +163,7 @@ def test_the_gradient_crosses_calls_when_asked_to(backend, generator):
 
 def test_a_wrong_gradient_is_noticed(generator, monkeypatch):
     """The oracle barks: an estimator that divides by the temperature twice does not pass."""
-    from detent.ops import cpu
+    from exactstate.ops import cpu
 
     honest = cpu.surrogate_backward_
 

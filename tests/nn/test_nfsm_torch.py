@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from detent.nn import NFSM
-from detent.ops import nfsm_op
-from detent.ops.nfsm_op import NfsmCall
+from exactstate.nn import NFSM
+from exactstate.ops import nfsm_op
+from exactstate.ops.nfsm_op import NfsmCall
 
 HEADS = [4, 3]
 

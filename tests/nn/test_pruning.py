@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from detent.errors import InvalidConfig, InvalidInput
-from detent.nn import NFSM
-from detent.nn.pruning import (
+from exactstate.errors import InvalidConfig, InvalidInput
+from exactstate.nn import NFSM
+from exactstate.nn.pruning import (
     PruneStep,
     head_contributions,
     head_means,

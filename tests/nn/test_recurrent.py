@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from detent.errors import BackendUnavailable, BrokenFile, InvalidConfig, InvalidInput, UnknownName
-from detent.nn import AUSSM, PDSSM, MambaMinus
-from detent.nn.recurrent import Recurrent
+from exactstate.errors import BackendUnavailable, BrokenFile, InvalidConfig, InvalidInput, UnknownName
+from exactstate.nn import AUSSM, PDSSM, MambaMinus
+from exactstate.nn.recurrent import Recurrent
 from tests.nn import paper_equations
 from tests.ops.affine.close import ROUNDING, distance, gradients
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-import detent
-from detent.errors import BrokenFile, InvalidConfig, InvalidInput
-from detent.nn import Registers, register_states, soften
-from detent.ops.interface import available
+import exactstate
+from exactstate.errors import BrokenFile, InvalidConfig, InvalidInput
+from exactstate.nn import Registers, register_states, soften
+from exactstate.ops.interface import available
 
 HEADS = (3, 3, 1, 4)
 LENGTHS = (0, 1, 2, 7, 64, 65)
@@ -229,7 +229,7 @@ def test_soften_rounds_rows_at_random_and_only_in_training() -> None:
 
 
 def test_rows_are_soft_with_the_probability_of_the_temperature(monkeypatch: pytest.MonkeyPatch) -> None:
-    from detent.nn import registers
+    from exactstate.nn import registers
 
     seen: list[Tensor] = []
     original = registers.register_values
@@ -263,7 +263,7 @@ def test_registers_save_and_load(tmp_path: Path) -> None:
     with torch.no_grad():
         assert torch.equal(loaded(x, ids=ids)[0], layer(x, ids=ids)[0])
     with pytest.raises(BrokenFile, match="not the configuration of a NFSM"):
-        detent.NFSM.from_pretrained(tmp_path)
+        exactstate.NFSM.from_pretrained(tmp_path)
     other = Registers(5, (3, 4, 3, 1), value_width=2, inputs=6)
     with pytest.raises(RuntimeError, match=r"the state dict is of heads \(3, 3, 1, 4\)"):
         other.load_state_dict(layer.state_dict())
@@ -341,4 +341,4 @@ def test_extraction_refuses_registers() -> None:
             return self.memory(self.embedding(tokens))[0]
 
     with pytest.raises(InvalidInput, match=r"memory is a Registers layer: a head of d registers can hold d \*\* d"):
-        detent.extract(Model(), symbols=["a", "b", "c", "d"])
+        exactstate.extract(Model(), symbols=["a", "b", "c", "d"])

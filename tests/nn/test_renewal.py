@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from detent.errors import InvalidInput
-from detent.nn import NFSM, agreement, renew
-from detent.ops.tables import entry_offsets
+from exactstate.errors import InvalidInput
+from exactstate.nn import NFSM, agreement, renew
+from exactstate.ops.tables import entry_offsets
 
 
 def test_agreement_of_heads_whose_relation_to_the_label_is_known() -> None:

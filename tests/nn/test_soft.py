@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from detent.errors import InvalidConfig, InvalidInput
-from detent.nn import NFSM, register_values, soften
+from exactstate.errors import InvalidConfig, InvalidInput
+from exactstate.nn import NFSM, register_values, soften
 
 HEADS = (3, 3, 2, 3)
 

@@ -28,7 +28,7 @@ def _main(rank: int, world: int, folder: str, function: Callable[..., Any], argu
 def run_ranks(world: int, function: Callable[..., Any], *arguments: Any) -> list[Any]:
     """`function(rank, world, *arguments)` on every rank; the results by rank."""
     # the server imports torch once and forks the ranks; this process is not forked, for it may have threads
-    multiprocessing.get_context("forkserver").set_forkserver_preload(["torch.distributed", "detent.nn.nfsm"])
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["torch.distributed", "exactstate.nn.nfsm"])
     with tempfile.TemporaryDirectory() as folder:
         mp.start_processes(_main, (world, folder, function, arguments), nprocs=world, start_method="forkserver")
         return [torch.load(Path(folder) / f"{rank}.pt", weights_only=True) for rank in range(world)]

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from detent import native
-from detent.ops.interface import kernels
-from detent.ops.segments import LogitSource, Noise, padded_segments
-from detent.ops.tables import cell_dtype
+from exactstate import native
+from exactstate.ops.interface import kernels
+from exactstate.ops.segments import LogitSource, Noise, padded_segments
+from exactstate.ops.tables import cell_dtype
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the compiled kernels were not built")
 

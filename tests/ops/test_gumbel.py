@@ -7,14 +7,16 @@ import math
 import pytest
 import torch
 
-from detent import native
-from detent.ops.gumbel import _natural_log, gumbel, uniform_bits
+from exactstate import native
+from exactstate.ops.gumbel import _natural_log, gumbel, uniform_bits
 
 
 def compiled_gumbel(seed, segments, entries):
     rows = int(segments[:, 1].sum())
     noise = torch.full((rows, entries), float("nan"))
-    native.library().detent_gumbel(segments.data_ptr(), len(segments), entries, seed & (2**64 - 1), noise.data_ptr())
+    native.library().exactstate_gumbel(
+        segments.data_ptr(), len(segments), entries, seed & (2**64 - 1), noise.data_ptr()
+    )
     return noise
 
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from detent import native
-from detent.errors import BackendUnavailable, UnknownName
-from detent.ops import available, interface, resolve
-from detent.ops.interface import Kernels, Scan, kernels, scan
-from detent.ops.segments import padded_segments, rows_of, windows
-from detent.ops.torch_kernels import project_values
+from exactstate import native
+from exactstate.errors import BackendUnavailable, UnknownName
+from exactstate.ops import available, interface, resolve
+from exactstate.ops.interface import Kernels, Scan, kernels, scan
+from exactstate.ops.segments import padded_segments, rows_of, windows
+from exactstate.ops.torch_kernels import project_values
 from tests.conftest import backends_under_test
 
 HEADS = (4, 1, 3)

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 import torch
 
-from detent import ops
-from detent.errors import InvalidInput, UnknownName
-from detent.nn import NFSM
-from detent.ops import nfsm_op
-from detent.ops.affine import blocks, pdssm
-from detent.ops.affine.blocks import recur
-from detent.ops.affine.pdssm import choose
-from detent.ops.memory_units import memory_scan
-from detent.ops.nfsm_op import NfsmCall, forward_eval, forward_sampled
-from detent.ops.ordered_linear import ordered_linear
+from exactstate import ops
+from exactstate.errors import InvalidInput, UnknownName
+from exactstate.nn import NFSM
+from exactstate.ops import nfsm_op
+from exactstate.ops.affine import blocks, pdssm
+from exactstate.ops.affine.blocks import recur
+from exactstate.ops.affine.pdssm import choose
+from exactstate.ops.memory_units import memory_scan
+from exactstate.ops.nfsm_op import NfsmCall, forward_eval, forward_sampled
+from exactstate.ops.ordered_linear import ordered_linear
 
 HEADS = (3, 2)
 TABLES = torch.tensor([0, 1, 2, 1, 0], dtype=torch.uint8).expand(2, 4, 5).contiguous()
@@ -141,12 +141,12 @@ def test_nfsm_operators_of_wrong_arguments(changed: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         forward_eval(call)
     with pytest.raises(InvalidInput):
-        torch.ops.detent.nfsm_eval(*call)
+        torch.ops.exactstate.nfsm_eval(*call)
 
 
 def saved_by_forward(call: NfsmCall) -> dict[str, Any]:
     """The arguments of `nfsm_backward` that the forward pass of a call gives."""
-    output, finals, states, tables, vectors, exchanged = torch.ops.detent.nfsm_forward(*call)
+    output, finals, states, tables, vectors, exchanged = torch.ops.exactstate.nfsm_forward(*call)
     return {
         "output_grad": torch.ones_like(output), "finals_grad": torch.zeros_like(finals), "states": states,
         "tables": tables, "vectors": vectors, "exchanged": exchanged, "wants_input": True,
@@ -168,10 +168,10 @@ def saved_by_forward(call: NfsmCall) -> dict[str, Any]:
 def test_nfsm_backward_of_wrong_arguments(name: str, change: Any) -> None:
     call = a_call()
     saved = saved_by_forward(call)
-    assert len(torch.ops.detent.nfsm_backward(*saved.values(), *call)) == 7
+    assert len(torch.ops.exactstate.nfsm_backward(*saved.values(), *call)) == 7
     saved[name] = change(saved[name])
     with pytest.raises(InvalidInput, match=f"^{name} "):
-        torch.ops.detent.nfsm_backward(*saved.values(), *call)
+        torch.ops.exactstate.nfsm_backward(*saved.values(), *call)
 
 
 def test_nfsm_backward_of_a_wrong_call() -> None:
@@ -179,7 +179,7 @@ def test_nfsm_backward_of_a_wrong_call() -> None:
     saved = saved_by_forward(call)
     for wrong in ({"weight": torch.ones(13, 5)}, {"heads": (3, -2)}, {"input": torch.ones(2, 6, 3)}):
         with pytest.raises(InvalidInput):
-            torch.ops.detent.nfsm_backward(*saved.values(), *call._replace(**wrong))
+            torch.ops.exactstate.nfsm_backward(*saved.values(), *call._replace(**wrong))
 
 
 def test_recur_of_wrong_arguments() -> None:
@@ -228,7 +228,7 @@ def test_adjoint_of_half_precision_does_not_crash() -> None:
     """In a process of its own: this was a segmentation fault."""
     program = """
 import torch
-from detent import ops
+from exactstate import ops
 tables = torch.zeros(4, 64, 8, dtype=torch.uint8)
 for gains, last in ((torch.ones(4, 64, 8).half(), torch.ones(4, 8).half()), (torch.ones(4, 64, 8), torch.ones(1, 1))):
     try:

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from detent.ops.memory_units import levels_of, memory_scan, push_tables, values
-from detent.ops.ordered_linear import ordered_linear
+from exactstate.ops.memory_units import levels_of, memory_scan, push_tables, values
+from exactstate.ops.ordered_linear import ordered_linear
 from tests.conftest import backends_under_test
 from tests.ops.affine.close import ROUNDING, distance, gradients
 
@@ -107,4 +107,4 @@ def test_ordered_linear_gradients_by_differences(backend: str) -> None:
     given = [torch.randn(*shape, dtype=torch.float64, generator=generator) for shape in ((5, 3), (2, 3), (2,))]
     given = [x.requires_grad_() for x in given]
     assert torch.autograd.gradcheck(lambda *x: ordered_linear(*x, backend), given)
-    torch.library.opcheck(torch.ops.detent.ordered_linear.default, (*given, backend))
+    torch.library.opcheck(torch.ops.exactstate.ordered_linear.default, (*given, backend))

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from detent import native
-from detent.errors import InvalidInput
-from detent.nn import NFSM
-from detent.ops import cpu
+from exactstate import native
+from exactstate.errors import InvalidInput
+from exactstate.nn import NFSM
+from exactstate.ops import cpu
 from tests.conftest import SAMPLED
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the compiled kernels were not built")

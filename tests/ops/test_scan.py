@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from detent import ops as scan
-from detent.errors import InvalidInput, UnknownName
-from detent.ops import cpu, reference, tree
+from exactstate import ops as scan
+from exactstate.errors import InvalidInput, UnknownName
+from exactstate.ops import cpu, reference, tree
 from tests.conftest import backends_under_test
 
 LENGTHS = (0, 1, 2, 3, 63, 64, 65, 1000)
@@ -141,7 +141,7 @@ def test_identity_composes_to_nothing(generator):
 
 
 def test_threads_do_not_change_anything(generator):
-    from detent import native
+    from exactstate import native
 
     heads = (5, 4)
     tables, start = random_tables(1, 20_000, heads, generator), random_states(1, heads, generator)

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from detent import native
-from detent.errors import InvalidInput
-from detent.ops.interface import kernels
-from detent.ops.segments import LogitSource, batch_segments
+from exactstate import native
+from exactstate.errors import InvalidInput
+from exactstate.ops.interface import kernels
+from exactstate.ops.segments import LogitSource, batch_segments
 
 pytestmark = pytest.mark.skipif(native.why_not() is not None, reason=str(native.why_not()))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from detent.errors import InvalidInput
-from detent.ops.segments import (
+from exactstate.errors import InvalidInput
+from exactstate.ops.segments import (
     LENGTH,
     LOCAL,
     PADDING,

@@ -9,10 +9,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from detent.errors import InvalidConfig, InvalidInput
-from detent.nn import NFSM
-from detent.ops import sequence_parallel
-from detent.ops.sequence_parallel import exchanged_bytes, group_name
+from exactstate.errors import InvalidConfig, InvalidInput
+from exactstate.nn import NFSM
+from exactstate.ops import sequence_parallel
+from exactstate.ops.sequence_parallel import exchanged_bytes, group_name
 from tests.ops.ranks import run_ranks
 
 # float64 sums of a few hundred terms of order one to ten, taken in another order

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from detent import native
-from detent.errors import InvalidInput
-from detent.nn import soft
-from detent.nn.soft import soft_states
+from exactstate import native
+from exactstate.errors import InvalidInput
+from exactstate.nn import soft
+from exactstate.nn.soft import soft_states
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the compiled kernels were not built")
 

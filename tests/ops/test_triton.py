@@ -16,16 +16,16 @@ from torch import Tensor
 
 # whether kernels are interpreted is decided when Triton is imported; other tests must not see the variable
 os.environ["TRITON_INTERPRET"] = "1"
-import detent.ops.triton_kernels  # noqa: F401
+import exactstate.ops.triton_kernels  # noqa: F401
 
 del os.environ["TRITON_INTERPRET"]
 
-from detent.errors import BackendUnavailable, InvalidInput
-from detent.nn import NFSM
-from detent.ops import reference, resolve, triton_backend
-from detent.ops.gumbel import gumbel
-from detent.ops.interface import kernels, scan
-from detent.ops.segments import LogitSource, Noise, batch_segments, padded_segments, rows_of, steps_of
+from exactstate.errors import BackendUnavailable, InvalidInput
+from exactstate.nn import NFSM
+from exactstate.ops import reference, resolve, triton_backend
+from exactstate.ops.gumbel import gumbel
+from exactstate.ops.interface import kernels, scan
+from exactstate.ops.segments import LogitSource, Noise, batch_segments, padded_segments, rows_of, steps_of
 
 
 @pytest.fixture
@@ -236,7 +236,7 @@ def test_triton_is_unavailable_without_a_gpu_and_says_so(monkeypatch: pytest.Mon
     with pytest.raises(BackendUnavailable, match="torch finds no GPU; TRITON_INTERPRET=1"):
         resolve("triton")
     monkeypatch.setattr(triton_backend, "find_spec", lambda name: None)
-    with pytest.raises(BackendUnavailable, match=r"pip install 'detent\[gpu\]'"):
+    with pytest.raises(BackendUnavailable, match=r"pip install 'exactstate\[gpu\]'"):
         resolve("triton")
 
 

@@ -36,10 +36,10 @@ def test_sdist_content(tmp_path: Path) -> None:
     (archive,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as file:
         names = {"/".join(PurePath(member.name).parts[1:]) for member in file.getmembers() if member.isfile()}
-    expected = tracked("detent", "examples") | BESIDE
-    assert {name for name in expected if name.startswith("detent/csrc/")}
+    expected = tracked("exactstate", "examples") | BESIDE
+    assert {name for name in expected if name.startswith("exactstate/csrc/")}
     assert expected - names == set()
-    assert {name for name in names - expected if not name.startswith("detent.egg-info/")} == set()
+    assert {name for name in names - expected if not name.startswith("exactstate.egg-info/")} == set()
 
 
 def test_wheel_content(tmp_path: Path) -> None:
@@ -47,5 +47,5 @@ def test_wheel_content(tmp_path: Path) -> None:
     library = tmp_path / "lib"
     setup_py("egg_info", "-e", str(tmp_path), "build_py", "--build-lib", str(library))
     names = {str(path.relative_to(library)) for path in library.rglob("*") if path.is_file()}
-    assert {PurePath(name).parts[0] for name in names} == {"detent"}
-    assert tracked("detent") - names == set()
+    assert {PurePath(name).parts[0] for name in names} == {"exactstate"}
+    assert tracked("exactstate") - names == set()

@@ -29,7 +29,7 @@ def main() -> None:
         python = folder / "clean" / "bin" / "python"
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         run([*pip, "--constraint", str(ROOT / "constraints.txt"), str(wheel)], cwd=folder)
-        assert run([str(python.parent / "detent"), "--version"], cwd=folder).startswith("detent ")
+        assert run([str(python.parent / "exactstate"), "--version"], cwd=folder).startswith("exactstate ")
         smoke(python, folder, kernels=True, env={})
         print("the wheel works, with its kernels")
 
@@ -40,25 +40,25 @@ def main() -> None:
 
 
 def smoke(python: Path, folder: Path, *, kernels: bool, env: dict[str, str]) -> None:
-    """The first commands of a new user, with the expected exit codes; nothing but detent is installed."""
-    detent = [str(python), "-m", "detent"]
-    place = run([str(python), "-c", "import detent; print(detent.__file__)"], cwd=folder, env=env).strip()
+    """The first commands of a new user, with the expected exit codes; nothing but exactstate is installed."""
+    exactstate = [str(python), "-m", "exactstate"]
+    place = run([str(python), "-c", "import exactstate; print(exactstate.__file__)"], cwd=folder, env=env).strip()
     assert not Path(place).is_relative_to(ROOT), place
     absent = "from importlib.util import find_spec; print([n for n in ('paper', 'benchmarks', 'web') if find_spec(n)])"
     assert run([str(python), "-c", absent], cwd=folder, env=env).strip() == "[]"
     report = json.loads(
-        run([*detent, "doctor", "--no-measure", "--json"], cwd=folder, env=env, code=0 if kernels else 1)
+        run([*exactstate, "doctor", "--no-measure", "--json"], cwd=folder, env=env, code=0 if kernels else 1)
     )
     compiled = next(one for one in report["backends"] if one["name"] == "cpu")
     assert compiled["available"] == kernels, compiled
     assert kernels or "install a C++17 compiler" in compiled["reason"]
     out = f"run-{'with' if kernels else 'without'}"
-    row = json.loads(run([*detent, "train", "Z2", "--out", out, "--json"], cwd=folder, env=env))
+    row = json.loads(run([*exactstate, "train", "Z2", "--out", out, "--json"], cwd=folder, env=env))
     assert row["certified"]
     assert Path(folder, row["report"]).read_text().startswith("<!doctype html>")
-    run([*detent, "check", f"{out}/certificate.json"], cwd=folder, env=env)
-    run([*detent, "sweep", out, "--max-length", "4096"], cwd=folder, env=env)
-    run([*detent, "figure", "machine", "S3", "-o", "s3.svg"], cwd=folder, env=env)
+    run([*exactstate, "check", f"{out}/certificate.json"], cwd=folder, env=env)
+    run([*exactstate, "sweep", out, "--max-length", "4096"], cwd=folder, env=env)
+    run([*exactstate, "figure", "machine", "S3", "-o", "s3.svg"], cwd=folder, env=env)
 
 
 def run(command: list[str], *, cwd: Path, env: dict[str, str] | None = None, code: int = 0) -> str:

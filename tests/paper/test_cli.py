@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from detent import records
+from exactstate import records
 from paper.census import ARCHITECTURES
 from paper.cli import app, run
 from paper.figures.registry import FIGURES

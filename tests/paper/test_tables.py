@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from detent.evaluate.tables import median
+from exactstate.evaluate.tables import median
 from paper.tables import format_radius, paper_full_table, published, results, seeds, story_learning_table, text_table
 from tests.evaluate.test_tables import fill, sweep_row
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from detent import records
+from exactstate import records
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from detent.automata import Moore, write_machine
-from detent.train import train
+from exactstate.automata import Moore, write_machine
+from exactstate.train import train
 
 HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "</style></td>&amp;", "'; \u202etxt.exe")
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from detent.report.charts import HEIGHT, MAX_POINTS, WIDTH, Axis, Line, chart, length_sweep_chart, training_charts
+from exactstate.report.charts import HEIGHT, MAX_POINTS, WIDTH, Axis, Line, chart, length_sweep_chart, training_charts
 
 
 @pytest.mark.parametrize(

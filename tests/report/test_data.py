@@ -6,8 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
-from detent import records
-from detent.report.data import RunData
+from exactstate import records
+from exactstate.report.data import RunData
 
 
 def test_run_data_load_of_a_folder_with_a_config_alone(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from detent.report.html import Html, element, joined, void_element
+from exactstate.report.html import Html, element, joined, void_element
 
 
 def test_element_escapes_text_and_attributes_and_keeps_html() -> None:

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from detent import records
-from detent.automata import Mealy, mathieu11
-from detent.certify import Certificate
-from detent.cli._app import run as command
-from detent.errors import BrokenFile
-from detent.report import page_of, write_report
-from detent.runtime import Machine
+from exactstate import records
+from exactstate.automata import Mealy, mathieu11
+from exactstate.certify import Certificate
+from exactstate.cli._app import run as command
+from exactstate.errors import BrokenFile
+from exactstate.report import page_of, write_report
+from exactstate.runtime import Machine
 from tests.certify.forgery import forged
 from tests.report.conftest import HOSTILE
 
@@ -257,7 +257,7 @@ def test_page_of_refuses_a_certificate_of_another_network(
     elif certificate == "forged":
         Certificate(forged(json.loads(path.read_text()))).write(path)
     else:
-        path.write_text('{"format": "detent-certificate", "version": 1}')
+        path.write_text('{"format": "exactstate-certificate", "version": 1}')
     text = Outline(page_of(folder)).text
     assert "The certificate is not valid." in text
     assert sentence in text

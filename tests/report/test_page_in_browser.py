@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from detent.report import write_report
+from exactstate.report import write_report
 from tests.browser import MISSING, Page, browser, program
 
 pytestmark = pytest.mark.skipif(program() is None, reason=MISSING)

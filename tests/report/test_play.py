@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from detent.report import page_of, play, write_report
+from exactstate.report import page_of, play, write_report
 from tests.browser import MISSING, Page, browser, program
 from tests.report.test_page import Outline
 

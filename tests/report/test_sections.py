@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from detent.report.page import page_of
-from detent.train import train
-from detent.train.recipes import configure
-from detent.train.run import load_run
+from exactstate.report.page import page_of
+from exactstate.train import train
+from exactstate.train.recipes import configure
+from exactstate.train.run import load_run
 
 
 def test_stages_show_what_was_learned_pruned_and_compressed(tmp_path: Path) -> None:

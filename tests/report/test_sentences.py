@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from detent.report.sentences import claim, enumeration, failure, head_sizes, sentences, smallest_margin
+from exactstate.report.sentences import claim, enumeration, failure, head_sizes, sentences, smallest_margin
 
 RESULTS = Path(__file__).parents[2] / "results" / "certificates"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import torch
 
-from detent.report import page_of
-from detent.report.tables import step_table, steps_of
-from detent.train import load_run
+from exactstate.report import page_of
+from exactstate.report.tables import step_table, steps_of
+from exactstate.train import load_run
 
 TSO = Path(__file__).parents[2] / "results" / "certificates" / "TSO3-42.json"
 STORY = "alice has the key . bob has the ring . charlie has the coin . bob swaps with alice . who has the ring ?"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from detent.automata import Mealy, Moore, mathieu11, permutation
-from detent.runtime import Heads, Machine
+from exactstate.automata import Mealy, Moore, mathieu11, permutation
+from exactstate.runtime import Heads, Machine
 
 
 def one_by_one(machine: Machine, word: np.ndarray, state: int | None = None) -> tuple[list[int], list[int]]:

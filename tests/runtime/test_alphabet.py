@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent.automata import Moore, cyclic, symmetric
-from detent.errors import InvalidWord
-from detent.runtime import Machine
-from detent.runtime.alphabet import Alphabet
+from exactstate.automata import Moore, cyclic, symmetric
+from exactstate.errors import InvalidWord
+from exactstate.runtime import Machine
+from exactstate.runtime.alphabet import Alphabet
 
 
 def reading(*symbols: str) -> Machine:

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from detent.automata import Moore
-from detent.errors import BackendUnavailable, BrokenFile, InvalidConfig, InvalidWord
-from detent.runtime import Machine, cluster
-from detent.runtime.cluster import Span, partitions, run_files
-from detent.runtime.filter import Filter
-from detent.tasks import task
+from exactstate.automata import Moore
+from exactstate.errors import BackendUnavailable, BrokenFile, InvalidConfig, InvalidWord
+from exactstate.runtime import Machine, cluster
+from exactstate.runtime.cluster import Span, partitions, run_files
+from exactstate.runtime.filter import Filter
+from exactstate.tasks import task
 
 
 class InProcess:
@@ -106,7 +106,7 @@ def on_cluster(machine: Machine, files: list[Path], **options: Any) -> bytes:
 @pytest.mark.parametrize("name", MACHINES)
 def test_run_files_is_one_process(name: str, partition: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = MACHINES[name]()
-    monkeypatch.setattr("detent.runtime.filter.SLICE", 5)
+    monkeypatch.setattr("exactstate.runtime.filter.SLICE", 5)
     files = [tmp_path / f"{i}.txt" for i in range(4)]
     files[0].write_text(text_of(machine, 30, [" ", "\n", "  \t", "\n\n"], 0), "utf-8")
     files[1].write_text("")
@@ -178,7 +178,7 @@ def test_partitions_cover_every_byte_once(tmp_path: Path) -> None:
 
 def test_connected_without_ray_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
-    with pytest.raises(BackendUnavailable, match=r"pip install 'detent\[cluster\]'"), cluster.connected("local"):
+    with pytest.raises(BackendUnavailable, match=r"pip install 'exactstate\[cluster\]'"), cluster.connected("local"):
         pass
 
 

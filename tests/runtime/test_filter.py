@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from detent.automata import Mealy, tomita
-from detent.errors import BackendUnavailable, InvalidConfig, InvalidWord
-from detent.runtime import Machine
-from detent.runtime.filter import Filter, with_reset
+from exactstate.automata import Mealy, tomita
+from exactstate.errors import BackendUnavailable, InvalidConfig, InvalidWord
+from exactstate.runtime import Machine
+from exactstate.runtime.filter import Filter, with_reset
 from tests.runtime import examples
 
 

@@ -7,9 +7,9 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from detent.automata import Semiautomaton, canonical, cyclic, distinguishing_word, mathieu11, parallel
-from detent.errors import BudgetExceeded, InvalidMachine
-from detent.runtime import Heads, Machine, heads
+from exactstate.automata import Semiautomaton, canonical, cyclic, distinguishing_word, mathieu11, parallel
+from exactstate.errors import BudgetExceeded, InvalidMachine
+from exactstate.runtime import Heads, Machine, heads
 from tests.runtime import examples
 
 

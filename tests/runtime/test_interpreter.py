@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent import native
-from detent.automata.run import smallest_dtype
-from detent.errors import BackendUnavailable, InvalidWord, UnknownName
-from detent.runtime import Machine, programs, strategies
+from exactstate import native
+from exactstate.automata.run import smallest_dtype
+from exactstate.errors import BackendUnavailable, InvalidWord, UnknownName
+from exactstate.runtime import Machine, programs, strategies
 from tests.runtime import examples
 
 SEED = 20261115

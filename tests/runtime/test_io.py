@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from detent.automata import Mealy, cyclic, read_machine, write_machine
-from detent.errors import BrokenFile, InvalidMachine, UnknownName
-from detent.runtime import Heads, Machine, load, save
-from detent.runtime.io import DIGEST, from_bytes, from_json, to_bytes, to_json
+from exactstate.automata import Mealy, cyclic, read_machine, write_machine
+from exactstate.errors import BrokenFile, InvalidMachine, UnknownName
+from exactstate.runtime import Heads, Machine, load, save
+from exactstate.runtime.io import DIGEST, from_bytes, from_json, to_bytes, to_json
 from tests.runtime import examples
 
 UGLY = ('"', "\\", "*/", "//", "<script>", "'", "%s", "??/", "\n", "\0", "λ", "🙂", "a b", "", "\u2028", "end\r\n")
@@ -50,7 +50,7 @@ def machines() -> dict[str, Machine]:
     }
 
 
-@pytest.mark.parametrize("extension", [".json", ".detent"])
+@pytest.mark.parametrize("extension", [".json", ".exactstate"])
 @pytest.mark.parametrize("name", machines())
 def test_save_and_load_round_trip(name: str, extension: str, tmp_path: Path) -> None:
     machine = machines()[name]
@@ -86,7 +86,7 @@ def test_to_bytes_layout() -> None:
         struct.pack("<I", len(name)) + name for name in (b"go", b"stop", b"red", b"green", b"wait", b"walk")
     )
     body = (
-        b"\x89DETENT\n" + struct.pack("<8I", 1, 0, 2, 2, 2, 0, 1, 1) + names + bytes([1, 1, 0, 0]) + bytes([0, 1])
+        b"\x89EXSTAT\n" + struct.pack("<8I", 1, 0, 2, 2, 2, 0, 1, 1) + names + bytes([1, 1, 0, 0]) + bytes([0, 1])
         + struct.pack("<2I", 2, 0) + bytes([1, 1, 0, 0]) + struct.pack("<I", 7) + b'{"a":1}'
     )  # fmt: skip
     assert to_bytes(machine) == body + hashlib.sha256(body).digest()
@@ -124,12 +124,12 @@ def test_load_and_save_refuse_missing_files_and_extensions(tmp_path: Path) -> No
         load(tmp_path / "missing.json")
     with pytest.raises(BrokenFile, match="it cannot be read: is a directory"):
         load(tmp_path)
-    with pytest.raises(UnknownName, match=r"unknown extension '.txt'.* Known: .json, .detent, .dot"):
+    with pytest.raises(UnknownName, match=r"unknown extension '.txt'.* Known: .json, .exactstate, .dot"):
         machine.save(tmp_path / "light.txt")
     with pytest.raises(BrokenFile, match=r"light\.json: it cannot be written: there is no folder"):
         machine.save(tmp_path / "nowhere" / "light.json")
     broken = Machine.of(type(machine.automaton)(**{**fields(machine), "symbols": ("\ud800", "b")}))
-    for name in ("light.json", "light.detent"):
+    for name in ("light.json", "light.exactstate"):
         with pytest.raises(InvalidMachine, match="half a surrogate pair"):
             broken.save(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
@@ -184,9 +184,9 @@ ABOUT = HEAD + 8 + 4
 
 HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "nothing at all": (lambda: b"", "it ends too early: the magic wants 8 bytes"),
-    "only the magic": (lambda: b"\x89DETENT\n", "it ends too early"),
+    "only the magic": (lambda: b"\x89EXSTAT\n", "it ends too early"),
     "wrong magic": (lambda: b"\x89BESENT\n" + to_bytes(victim())[8:], "it does not begin with"),
-    "a later version": (lambda: patched(8, 2), "its version is 2; this detent reads version 1"),
+    "a later version": (lambda: patched(8, 2), "its version is 2; this exactstate reads version 1"),
     "an unknown kind": (lambda: patched(12, 2), "its kind is 2"),
     "no symbols": (lambda: patched(16, 0), "it has 0 symbols, 2 states and 2 outputs; wanted some of each"),
     "no states": (lambda: patched(20, 0), "it has 2 symbols, 0 states"),
@@ -195,7 +195,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "billions of states": (lambda: patched(20, 2**32 - 1), "the state names wants 17179869180 bytes"),
     "billions of nameless states": (
         lambda: sealed(
-            b"\x89DETENT\n" + struct.pack("<8I", 1, 1, 1, 2**32 - 1, 1, 0, 0, 0) + b"\1\0\0\0a" + b"\1\0\0\0b"
+            b"\x89EXSTAT\n" + struct.pack("<8I", 1, 1, 1, 2**32 - 1, 1, 0, 0, 0) + b"\1\0\0\0a" + b"\1\0\0\0b"
         ),
         "the tables wants 17179869180 bytes",
     ),
@@ -209,7 +209,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     ),
     "a symbol that comes twice": (
         lambda: sealed(
-            b"\x89DETENT\n" + struct.pack("<8I", 1, 0, 2, 1, 1, 0, 0, 0) + 2 * b"\1\0\0\0a" + b"\1\0\0\0x"
+            b"\x89EXSTAT\n" + struct.pack("<8I", 1, 0, 2, 1, 1, 0, 0, 0) + 2 * b"\1\0\0\0a" + b"\1\0\0\0x"
             + bytes(2) + bytes(1) + bytes(4)
         ),
         "every symbol has its own name; 'a' came twice",
@@ -253,7 +253,7 @@ def test_from_bytes_reads_the_undamaged_file() -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_from_bytes_refuses_hostile_files(name: str, tmp_path: Path) -> None:
     make, reason = HOSTILE[name]
-    path = tmp_path / "hostile.detent"
+    path = tmp_path / "hostile.exactstate"
     path.write_bytes(make())
     tracemalloc.start()
     with pytest.raises(BrokenFile) as refused:
@@ -312,7 +312,7 @@ HOSTILE_TEXT = {
     "a name twice inside": (document(about={}).replace("{}", '{"a": 1, "a": 2}'), "a came twice"),
     "nested without end": ("[" * 200_000, "nested too deep"),
     "nested without end inside": (document(about=0).replace('"about": 0', '"about": ' + "[" * 200_000), "too deep"),
-    "a later version": (document(version=2), "version is 2; this detent reads version 1"),
+    "a later version": (document(version=2), "version is 2; this exactstate reads version 1"),
     "version as a float": (document(version=1.0), "version is 1.0"),
     "a state out of range": (document(tables=[[1, 2], [0, 0]]), "tables[0][1] is 2; wanted an integer from 0 to 1"),
     "a state that is true": (document(tables=[[True, 1], [0, 0]]), "tables[0][0] is true"),

@@ -8,9 +8,9 @@ import pickle
 import numpy as np
 import pytest
 
-from detent.automata import Mealy, Moore, Semiautomaton, flip_flop, symmetric, tomita
-from detent.errors import InvalidMachine, InvalidWord
-from detent.runtime import Heads, Machine
+from exactstate.automata import Mealy, Moore, Semiautomaton, flip_flop, symmetric, tomita
+from exactstate.errors import InvalidMachine, InvalidWord
+from exactstate.runtime import Heads, Machine
 from tests.runtime import examples
 
 

@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from detent.automata import cyclic
-from detent.errors import InvalidWord
-from detent.runtime import Machine
-from detent.runtime.stream import fingerprint
+from exactstate.automata import cyclic
+from exactstate.errors import InvalidWord
+from exactstate.runtime import Machine
+from exactstate.runtime.stream import fingerprint
 from tests.runtime import examples
 
 

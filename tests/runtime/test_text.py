@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent import native
-from detent.automata import Moore
-from detent.runtime import Machine
-from detent.runtime.alphabet import Alphabet
-from detent.runtime.filter import Filter
-from detent.runtime.text import NameWriter, WordDictionary
-from detent.runtime.tokenizer import Tokenizer
+from exactstate import native
+from exactstate.automata import Moore
+from exactstate.runtime import Machine
+from exactstate.runtime.alphabet import Alphabet
+from exactstate.runtime.filter import Filter
+from exactstate.runtime.text import NameWriter, WordDictionary
+from exactstate.runtime.tokenizer import Tokenizer
 
 ALPHABETS = (
     ("go", "stop", "go on", "go on and on", "(0 1)", "(1 2)", "on"),

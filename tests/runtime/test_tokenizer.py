@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from detent.errors import InvalidWord
-from detent.runtime.alphabet import Alphabet
-from detent.runtime.tokenizer import Tokenizer, Unknown
+from exactstate.errors import InvalidWord
+from exactstate.runtime.alphabet import Alphabet
+from exactstate.runtime.tokenizer import Tokenizer, Unknown
 
 
 def read(text: bytes, symbols: tuple[str, ...], cuts: list[int], unknown: Unknown = "error") -> list[list[int]]:
@@ -167,7 +167,7 @@ def test_tokenizer_returns_what_precedes_a_bad_byte() -> None:
 
 def test_tokenizer_of_long_symbols_looks_at_few_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """A text of words that do not continue a long symbol costs no more than its own length."""
-    from detent.runtime import alphabet, tokenizer
+    from exactstate.runtime import alphabet, tokenizer
 
     long = " ".join(["w"] + ["x"] * 200)
     seen = 0

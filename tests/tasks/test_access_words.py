@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent.automata import mathieu11
-from detent.errors import InvalidConfig
-from detent.tasks import Task, task
-from detent.tasks.access_words import WALK, AccessWords, access_words, first_letters
+from exactstate.automata import mathieu11
+from exactstate.errors import InvalidConfig
+from exactstate.tasks import Task, task
+from exactstate.tasks.access_words import WALK, AccessWords, access_words, first_letters
 from tests.learning.machines import handshake, sessions
 
 

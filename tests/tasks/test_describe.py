@@ -9,11 +9,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from detent import automata
-from detent.errors import BudgetExceeded
-from detent.tasks import BoundedRuns, IidLetters, Task, allowed_symbols, describe, task, tracking_shuffled_objects
-from detent.tasks.describe import definite_words
-from detent.tasks.grammar import build_grammar
+from exactstate import automata
+from exactstate.errors import BudgetExceeded
+from exactstate.tasks import BoundedRuns, IidLetters, Task, allowed_symbols, describe, task, tracking_shuffled_objects
+from exactstate.tasks.describe import definite_words
+from exactstate.tasks.grammar import build_grammar
 
 
 def test_describe_a_group() -> None:
@@ -169,9 +169,9 @@ def test_definite_words_stops_at_the_limit() -> None:
 
 
 def test_describe_kept_factorings_are_those_that_factor_finds() -> None:
-    """Four seconds here, so that `detent tasks` does not take them."""
-    from detent.automata.factor import factor
-    from detent.tasks.describe import KEPT_FACTORINGS
+    """Four seconds here, so that `exactstate tasks` does not take them."""
+    from exactstate.automata.factor import factor
+    from exactstate.tasks.describe import KEPT_FACTORINGS
 
     for name, (sizes, reason) in KEPT_FACTORINGS.items():
         found = factor(task(name).machine)

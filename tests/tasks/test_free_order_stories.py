@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent.automata import minimize
-from detent.tasks.free_order_stories import NOT_UNDERSTOOD, free_order_grammar, reference_answers
-from detent.tasks.grammar import random_prefixes
-from detent.tasks.shuffled_objects import ITEMS, PEOPLE
+from exactstate.automata import minimize
+from exactstate.tasks.free_order_stories import NOT_UNDERSTOOD, free_order_grammar, reference_answers
+from exactstate.tasks.grammar import random_prefixes
+from exactstate.tasks.shuffled_objects import ITEMS, PEOPLE
 
 
 def by_hand(tokens: list[str]) -> list[str]:

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from detent.tasks.grammar import all_words, allowed_symbols, build_grammar, random_prefixes
+from exactstate.tasks.grammar import all_words, allowed_symbols, build_grammar, random_prefixes
 
 
 def balanced(depth: int) -> dict[int, int]:

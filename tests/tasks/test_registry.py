@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from detent import automata
-from detent.errors import DetentError, InvalidConfig, UnknownName
-from detent.tasks import NAMES, BoundedRuns, IidLetters, task
-from detent.tasks.access_words import AccessWords
+from exactstate import automata
+from exactstate.errors import ExactstateError, InvalidConfig, UnknownName
+from exactstate.tasks import NAMES, BoundedRuns, IidLetters, task
+from exactstate.tasks.access_words import AccessWords
 
 # the paper's table of tasks: letters and states
 PAPER = {
@@ -109,7 +109,7 @@ def test_task_from_a_machine() -> None:
 
 @pytest.mark.parametrize("name", ["missing.dot", "no/such/folder", "./S3"])
 def test_task_from_a_missing_file(name: str) -> None:
-    with pytest.raises(DetentError, match="there is no such file"):
+    with pytest.raises(ExactstateError, match="there is no such file"):
         task(name)
 
 

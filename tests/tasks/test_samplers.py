@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from detent.errors import InvalidConfig
-from detent.tasks import BoundedRuns, IidLetters, samplers
+from exactstate.errors import InvalidConfig
+from exactstate.tasks import BoundedRuns, IidLetters, samplers
 
 
 def draw(sampler: IidLetters | BoundedRuns, batch: int, length: int, seed: int = 0) -> np.ndarray:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from detent.automata import Moore
-from detent.errors import InvalidConfig
-from detent.tasks import StorySampler, allowed_symbols, shuffled_objects, tracking_shuffled_objects
+from exactstate.automata import Moore
+from exactstate.errors import InvalidConfig
+from exactstate.tasks import StorySampler, allowed_symbols, shuffled_objects, tracking_shuffled_objects
 
 PEOPLE = ["alice", "bob", "charlie", "dana", "eve"]
 ITEMS = ["ring", "key", "coin", "stamp", "card"]

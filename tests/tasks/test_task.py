@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from detent import automata
-from detent.errors import InvalidConfig
-from detent.tasks import AnswerTask, BoundedRuns, IidLetters, OutputTask, Task, tracking_shuffled_objects
+from exactstate import automata
+from exactstate.errors import InvalidConfig
+from exactstate.tasks import AnswerTask, BoundedRuns, IidLetters, OutputTask, Task, tracking_shuffled_objects
 
 FLIP_FLOP = automata.flip_flop()
 TASKS = [

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from detent import ops as scan
-from detent import records
-from detent.train import EndToEndConfig, TrainConfig, train
+from exactstate import ops as scan
+from exactstate import records
+from exactstate.train import EndToEndConfig, TrainConfig, train
 
 FILE = Path(__file__).with_name("golden_trace.json")
 PHASE = EndToEndConfig(steps=200, check_every=1, check_words=1, stop_checks=1000)

@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 import torch
 
-from detent._types import Ints
-from detent.automata.io import write_machine
-from detent.certify import certify
-from detent.certify.against import difference_from_task
-from detent.certify.check import check, summary
-from detent.errors import InvalidConfig, InvalidInput, NotLearned
-from detent.records import Row
-from detent.report.sentences import claim
-from detent.tasks import AnswerTask
-from detent.tasks import task as get_task
-from detent.train import Run, answer_cascade, configure, load_run, train
-from detent.train.answer_cascade import AnswerCascade, AnswerCascadePhase, AnswerHeads, learned_task
-from detent.train.checkpoint import load, save
-from detent.train.run import certify_run
-from detent.train.verify import extract_and_certify
+from exactstate._types import Ints
+from exactstate.automata.io import write_machine
+from exactstate.certify import certify
+from exactstate.certify.against import difference_from_task
+from exactstate.certify.check import check, summary
+from exactstate.errors import InvalidConfig, InvalidInput, NotLearned
+from exactstate.records import Row
+from exactstate.report.sentences import claim
+from exactstate.tasks import AnswerTask
+from exactstate.tasks import task as get_task
+from exactstate.train import Run, answer_cascade, configure, load_run, train
+from exactstate.train.answer_cascade import AnswerCascade, AnswerCascadePhase, AnswerHeads, learned_task
+from exactstate.train.checkpoint import load, save
+from exactstate.train.run import certify_run
+from exactstate.train.verify import extract_and_certify
 
 STORIES = get_task("TSO3")
 TSO3 = AnswerTask.of_task(STORIES)

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from detent.errors import BrokenFile, InvalidConfig
-from detent.tasks import task
-from detent.train import TrainConfig
-from detent.train.build import build_model, load_model, save_model
-from detent.train.config import CELLS
+from exactstate.errors import BrokenFile, InvalidConfig
+from exactstate.tasks import task
+from exactstate.train import TrainConfig
+from exactstate.train.build import build_model, load_model, save_model
+from exactstate.train.config import CELLS
 
 
 @pytest.mark.parametrize("cell", CELLS)

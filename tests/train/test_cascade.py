@@ -9,13 +9,22 @@ import numpy as np
 import pytest
 import torch
 
-from detent._types import MISSING, Ints
-from detent.errors import InvalidConfig, NotLearned
-from detent.records import Row
-from detent.tasks import task as get_task
-from detent.train import Run, cascade, configure, train
-from detent.train.cascade import Cascade, CascadePhase, FreeHeads, KeptHead, LayerConfig, entropy, read_head, refined
-from detent.train.checkpoint import load, save
+from exactstate._types import MISSING, Ints
+from exactstate.errors import InvalidConfig, NotLearned
+from exactstate.records import Row
+from exactstate.tasks import task as get_task
+from exactstate.train import Run, cascade, configure, train
+from exactstate.train.cascade import (
+    Cascade,
+    CascadePhase,
+    FreeHeads,
+    KeptHead,
+    LayerConfig,
+    entropy,
+    read_head,
+    refined,
+)
+from exactstate.train.checkpoint import load, save
 
 TSO3 = get_task("TSO3")
 FIRST, HOLDERS = TSO3.registers[0], TSO3.registers[1:]

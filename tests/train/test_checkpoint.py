@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from detent.errors import BrokenFile
-from detent.train import EndToEndPhase, checkpoint
+from exactstate.errors import BrokenFile
+from exactstate.train import EndToEndPhase, checkpoint
 from tests.train.test_phases import SMALL, model_of
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from detent.train.chunked_cross_entropy import (
+from exactstate.train.chunked_cross_entropy import (
     ChunkedCrossEntropy,
     DenseProbs,
     LowRankScreen,
@@ -60,8 +60,8 @@ def test_low_rank_screen_is_none_where_labels_differ_in_every_direction():
 @pytest.mark.parametrize(("sharpness", "kind"), [(1.0, DenseProbs), (500.0, SparseProbs)], ids=["dense", "sparse"])
 def test_chunked_cross_entropy_is_that_of_pytorch(monkeypatch, sharpness, kind):
     """In chunks, some of them recomputed; wanted: PyTorch's own function and its gradient."""
-    monkeypatch.setattr("detent.train.chunked_cross_entropy.CHUNK", 700)
-    monkeypatch.setattr("detent.train.chunked_cross_entropy.MAX_KEPT", 1500)
+    monkeypatch.setattr("exactstate.train.chunked_cross_entropy.CHUNK", 700)
+    monkeypatch.setattr("exactstate.train.chunked_cross_entropy.MAX_KEPT", 1500)
     generator = torch.Generator().manual_seed(0)
     readout = nn.Linear(16, 100).double()
     with torch.no_grad():
@@ -71,8 +71,8 @@ def test_chunked_cross_entropy_is_that_of_pytorch(monkeypatch, sharpness, kind):
 
 
 def test_chunked_cross_entropy_with_a_screen_is_that_of_pytorch(monkeypatch):
-    monkeypatch.setattr("detent.train.chunked_cross_entropy.CHUNK", 9_000)
-    monkeypatch.setattr("detent.train.chunked_cross_entropy.LowRankScreen.of", screens := Counted(LowRankScreen.of))
+    monkeypatch.setattr("exactstate.train.chunked_cross_entropy.CHUNK", 9_000)
+    monkeypatch.setattr("exactstate.train.chunked_cross_entropy.LowRankScreen.of", screens := Counted(LowRankScreen.of))
     generator = torch.Generator().manual_seed(1)
     readout = low_rank(generator, wide=0.01)
     readout.weight.mul_(100.0)

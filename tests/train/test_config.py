@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from detent.errors import InvalidConfig, UnknownName
-from detent.tasks import task
-from detent.train import EndToEndConfig, PretrainConfig, TrainConfig
+from exactstate.errors import InvalidConfig, UnknownName
+from exactstate.tasks import task
+from exactstate.train import EndToEndConfig, PretrainConfig, TrainConfig
 
 
 def test_end_to_end_config_is_checked() -> None:

@@ -15,14 +15,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from detent.errors import BackendUnavailable, InvalidConfig
-from detent.tasks import task as get_task
-from detent.train import distributed
-from detent.train.distributed import Group, backward, serve
-from detent.train.gradient import wide_phase
-from detent.train.phases import labels_of, tokens_of
-from detent.train.recipes import configure
-from detent.train.wide import WidePhase
+from exactstate.errors import BackendUnavailable, InvalidConfig
+from exactstate.tasks import task as get_task
+from exactstate.train import distributed
+from exactstate.train.distributed import Group, backward, serve
+from exactstate.train.gradient import wide_phase
+from exactstate.train.phases import labels_of, tokens_of
+from exactstate.train.recipes import configure
+from exactstate.train.wide import WidePhase
 from tests.ops.ranks import run_ranks
 
 ROOT = Path(__file__).parents[2]
@@ -118,7 +118,7 @@ def test_connect_without_the_other_rank_ends_with_a_sentence(
 def torchrun(folder: Path, *, kill: bool) -> dict[str, object]:
     """Train S3 on two ranks; with `kill`, kill rank 1 after the first row of the history."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--max-restarts",
-               "2", "-m", "detent", "train", "S3", "--out", str(folder)]  # fmt: skip
+               "2", "-m", "exactstate", "train", "S3", "--out", str(folder)]  # fmt: skip
     process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"})
     history = folder / "history.jsonl"
     deadline = time.monotonic() + 300

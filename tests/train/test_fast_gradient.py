@@ -15,11 +15,11 @@ import pytest
 import torch
 from torch import nn
 
-from detent.errors import InvalidConfig, UnknownName
-from detent.nn import NFSM, Backbone, MambaMinus
-from detent.nn.losses import MASK_CUTOFF, first_error, mask, mask_length
-from detent.tasks import task as get_task
-from detent.train import EndToEndConfig, EndToEndPhase, fast_gradient
+from exactstate.errors import InvalidConfig, UnknownName
+from exactstate.nn import NFSM, Backbone, MambaMinus
+from exactstate.nn.losses import MASK_CUTOFF, first_error, mask, mask_length
+from exactstate.tasks import task as get_task
+from exactstate.train import EndToEndConfig, EndToEndPhase, fast_gradient
 from tests.conftest import SAMPLED
 from tests.train.test_phases import pretrain_phase
 

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 import torch
 
-from detent import records
-from detent.errors import BrokenFile, InvalidConfig
-from detent.evaluate.sweep_run import sweep_run
-from detent.nn import Backbone
-from detent.tasks import task
-from detent.train import Run, TrainConfig, configure, load_run, train
-from detent.train.config import BASELINES
-from detent.train.run_dir import RunDir
+from exactstate import records
+from exactstate.errors import BrokenFile, InvalidConfig
+from exactstate.evaluate.sweep_run import sweep_run
+from exactstate.nn import Backbone
+from exactstate.tasks import task
+from exactstate.train import Run, TrainConfig, configure, load_run, train
+from exactstate.train.config import BASELINES
+from exactstate.train.run_dir import RunDir
 
 
 def small(name: str, cell: str, **changes: object) -> TrainConfig:
@@ -71,7 +71,7 @@ def test_train_refuses_the_folder_of_another_cell(tmp_path: Path) -> None:
 
 def test_load_run_refuses_other_weights(tmp_path: Path) -> None:
     train(small("S3", "mamba"), out=tmp_path / "run", until=2)
-    with pytest.raises(BrokenFile, match="this run is not finished; repeat `detent train` to resume it"):
+    with pytest.raises(BrokenFile, match="this run is not finished; repeat `exactstate train` to resume it"):
         load_run(tmp_path / "run")
     (tmp_path / "run" / "model.safetensors").write_bytes(b"nothing of the kind")
     with pytest.raises(BrokenFile, match="these are not the weights of this run"):

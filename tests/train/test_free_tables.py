@@ -9,26 +9,26 @@ import numpy as np
 import pytest
 import torch
 
-from detent.automata import Mealy, Moore, distinguishing_word, write_machine
-from detent.errors import InvalidConfig, NotLearned
-from detent.nn import NFSM
-from detent.records import Row
-from detent.tasks import Task
-from detent.tasks import task as get_task
-from detent.tasks.task import OutputTask
-from detent.train import configure, train
-from detent.train.config import LARGEST_FREE, FreeTablesConfig, TrainConfig
-from detent.train.free_tables import (
+from exactstate.automata import Mealy, Moore, distinguishing_word, write_machine
+from exactstate.errors import InvalidConfig, NotLearned
+from exactstate.nn import NFSM
+from exactstate.records import Row
+from exactstate.tasks import Task
+from exactstate.tasks import task as get_task
+from exactstate.tasks.task import OutputTask
+from exactstate.train import configure, train
+from exactstate.train.config import LARGEST_FREE, FreeTablesConfig, TrainConfig
+from exactstate.train.free_tables import (
     ENDS,
     FreeTables,
     FreeTablesPhase,
     set_tables,
     transition_words,
 )
-from detent.train.gradient import free_size
-from detent.train.optimizer import Adam
-from detent.train.phases import with_replay
-from detent.train.run import tables_method
+from exactstate.train.gradient import free_size
+from exactstate.train.optimizer import Adam
+from exactstate.train.phases import with_replay
+from exactstate.train.run import tables_method
 
 
 class Died(Exception):

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from detent.cli._app import run as command
-from detent.runtime import load as load_machine
-from detent.train import PretrainConfig, Run, TrainConfig, load_run, train
-from detent.train.build import build_model
-from detent.train.config import FINETUNE
-from detent.train.free_text import answer_machine, extract_free_text
-from detent.train.verify import extract_and_certify
+from exactstate.cli._app import run as command
+from exactstate.runtime import load as load_machine
+from exactstate.train import PretrainConfig, Run, TrainConfig, load_run, train
+from exactstate.train.build import build_model
+from exactstate.train.config import FINETUNE
+from exactstate.train.free_text import answer_machine, extract_free_text
+from exactstate.train.verify import extract_and_certify
 
 
 @pytest.fixture(scope="module")

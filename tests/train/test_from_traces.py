@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from benchmarks.machines import log_of
-from detent.automata import Mealy, distinguishing_word
-from detent.errors import InvalidInput
-from detent.train.from_traces import learn_by_gradient
+from exactstate.automata import Mealy, distinguishing_word
+from exactstate.errors import InvalidInput
+from exactstate.train.from_traces import learn_by_gradient
 
 SWITCH = Mealy(
     symbols=("push", "wait"), tables=np.array([[1, 2, 0], [0, 1, 2]]), outputs=("off", "low", "high"),

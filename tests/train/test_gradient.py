@@ -11,23 +11,23 @@ import numpy as np
 import pytest
 import torch
 
-from detent.automata import Moore, cyclic, flip_flop, tomita
-from detent.certify.check import check
-from detent.errors import NotLearned
-from detent.nn import NFSM, Backbone
-from detent.records import Row
-from detent.tasks import Task
-from detent.tasks import task as get_task
-from detent.train import fit, induce, train
-from detent.train.build import build_model
-from detent.train.config import PROBED_REACHING, GradientConfig, TrainConfig, wide_heads
-from detent.train.gradient import repair
-from detent.train.margins import margin_shortfall, widen_margins
-from detent.train.recipes import configure
-from detent.train.run import Run, load_run
-from detent.train.trainer import Trainer
-from detent.train.verify import extract_and_certify
-from detent.train.wide import (
+from exactstate.automata import Moore, cyclic, flip_flop, tomita
+from exactstate.certify.check import check
+from exactstate.errors import NotLearned
+from exactstate.nn import NFSM, Backbone
+from exactstate.records import Row
+from exactstate.tasks import Task
+from exactstate.tasks import task as get_task
+from exactstate.train import fit, induce, train
+from exactstate.train.build import build_model
+from exactstate.train.config import PROBED_REACHING, GradientConfig, TrainConfig, wide_heads
+from exactstate.train.gradient import repair
+from exactstate.train.margins import margin_shortfall, widen_margins
+from exactstate.train.recipes import configure
+from exactstate.train.run import Run, load_run
+from exactstate.train.trainer import Trainer
+from exactstate.train.verify import extract_and_certify
+from exactstate.train.wide import (
     REPLAYED,
     Probes,
     WidePhase,

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from detent.automata import write_machine
-from detent.certify.check import check
-from detent.cli._app import run as command
-from detent.errors import InvalidConfig, UnknownName
-from detent.tasks import Task, task
-from detent.train import EndToEndConfig, TrainConfig, train
+from exactstate.automata import write_machine
+from exactstate.certify.check import check
+from exactstate.cli._app import run as command
+from exactstate.errors import InvalidConfig, UnknownName
+from exactstate.tasks import Task, task
+from exactstate.train import EndToEndConfig, TrainConfig, train
 from tests.learning.test_passive_learning import answers, coloured, random_moore
 
 MACHINES = {
@@ -54,7 +54,7 @@ def test_train_verb_with_supervise_outputs(tmp_path, monkeypatch, capsys):
 
 
 def test_train_verb_says_when_infer_machine_fails(tmp_path, monkeypatch, capsys):
-    from detent.learning import passive_learning as hearing
+    from exactstate.learning import passive_learning as hearing
 
     monkeypatch.setattr(hearing, "merge_states", lambda tree, **settings: None)
     monkeypatch.chdir(tmp_path)

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 import torch
 
-from detent.errors import InvalidConfig, NotLearned
-from detent.nn import NFSM
-from detent.records import Row
-from detent.tasks import task as get_task
-from detent.train import configure, train
-from detent.train.config import TrainConfig
-from detent.train.gradient import wide_phase
-from detent.train.label_embedding import (
+from exactstate.errors import InvalidConfig, NotLearned
+from exactstate.nn import NFSM
+from exactstate.records import Row
+from exactstate.tasks import task as get_task
+from exactstate.train import configure, train
+from exactstate.train.config import TrainConfig
+from exactstate.train.gradient import wide_phase
+from exactstate.train.label_embedding import (
     COPIES,
     GROUPS,
     EmbeddingPhase,
@@ -27,7 +27,7 @@ from detent.train.label_embedding import (
     match,
     share_tables,
 )
-from detent.train.phases import labels_of, tokens_of
+from exactstate.train.phases import labels_of, tokens_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from detent import records
-from detent.cli._app import run as command
-from detent.errors import BrokenFile, InvalidConfig
-from detent.train import train
-from detent.train.run_dir import RunDir
+from exactstate import records
+from exactstate.cli._app import run as command
+from exactstate.errors import BrokenFile, InvalidConfig
+from exactstate.train import train
+from exactstate.train.run_dir import RunDir
 
 Captured = pytest.CaptureFixture[str]
 
@@ -25,7 +25,7 @@ Captured = pytest.CaptureFixture[str]
 def started(folder: Path, *options: str) -> subprocess.Popen[str]:
     """A training that takes long, once it has begun."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "detent", "train", "M11", "--out", str(folder), *options],
+        [sys.executable, "-m", "exactstate", "train", "M11", "--out", str(folder), *options],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     deadline = time.monotonic() + 120
@@ -65,7 +65,7 @@ def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
 
 def test_sigterm_between_phases_leaves_a_run_to_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Extraction is no phase: the signal ended the process there, without a word."""
-    import detent.train.fit as fitting
+    import exactstate.train.fit as fitting
 
     extract = fitting.extract_and_certify
     calls = []
@@ -118,7 +118,7 @@ def test_train_of_a_finished_run_that_cannot_be_written(
     def read_only(path: object, *_: object) -> None:
         raise BrokenFile(path, "it cannot be written: Read-only file system.")
 
-    monkeypatch.setattr("detent.report.page.write_atomically", read_only)
+    monkeypatch.setattr("exactstate.report.page.write_atomically", read_only)
     assert command(arguments) == 0
     out, err = capsys.readouterr()
     assert out.splitlines()[1:-1] == before.splitlines()[1:-1]

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from detent.train.optimizer import Adam, AdamW
+from exactstate.train.optimizer import Adam, AdamW
 
 PAIRS = {
     "adam": (Adam, torch.optim.Adam, {}),
@@ -59,12 +59,12 @@ def test_adam_step_builds_no_graph_and_runs_hooks() -> None:
 
 
 def test_train_loads_no_compiler() -> None:
-    """It took a quarter of the seconds of `detent train S3`."""
+    """It took a quarter of the seconds of `exactstate train S3`."""
     program = (
-        "import sys, detent\n"
-        "run = detent.train('Z2', recipe='induce', width=16)\n"
+        "import sys, exactstate\n"
+        "run = exactstate.train('Z2', recipe='induce', width=16)\n"
         "assert run.certified\n"
-        "detent.train('Z2', width=32)\n"
+        "exactstate.train('Z2', width=32)\n"
         "print([name for name in ('torch._dynamo', 'sympy', 'triton', 'matplotlib') if name in sys.modules])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

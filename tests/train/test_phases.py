@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from detent.nn import NFSM, Backbone
-from detent.nn.losses import (
+from exactstate.nn import NFSM, Backbone
+from exactstate.nn.losses import (
     NOISE_DEVIATION,
     class_weights,
     exploration_penalty,
@@ -18,8 +18,8 @@ from detent.nn.losses import (
     record_calls,
     tracking_loss,
 )
-from detent.tasks import task as get_task
-from detent.train import (
+from exactstate.tasks import task as get_task
+from exactstate.train import (
     EndToEndConfig,
     EndToEndPhase,
     PretrainConfig,

@@ -11,11 +11,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from detent.certify.certificate import sealed
-from detent.certify.check import check, read
-from detent.errors import BrokenFile
-from detent.train import load_run, train
-from detent.train.recheck import difference_from_weights, weights_of
+from exactstate.certify.certificate import sealed
+from exactstate.certify.check import check, read
+from exactstate.errors import BrokenFile
+from exactstate.train import load_run, train
+from exactstate.train.recheck import difference_from_weights, weights_of
 from tests.certify.forgery import forged
 
 
@@ -49,7 +49,7 @@ def test_difference_from_weights_of_a_forgery(folder: Path, content: dict[str, A
 def test_difference_from_weights_accepts_quick_and_sharp_bounds(
     folder: Path, content: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("detent.extract.rounding.quick.MANY", 0)
+    monkeypatch.setattr("exactstate.extract.rounding.quick.MANY", 0)
     run = load_run(folder)
     run._saved = None
     quick = run.certificate().content
@@ -109,8 +109,8 @@ def test_weights_of_something_else(content: dict[str, Any], folder: Path, tmp_pa
     with pytest.raises(BrokenFile, match="no trained weights yet"):
         weights_of(tmp_path, content)
     save_file({"a": torch.zeros(3)}, tmp_path / "other.safetensors")
-    from detent.certify.weights_file import digest_of_file
+    from exactstate.certify.weights_file import digest_of_file
 
     named = {**content, "weights": digest_of_file(tmp_path / "other.safetensors")}
-    with pytest.raises(BrokenFile, match="not the weights of an NFSM that detent trained"):
+    with pytest.raises(BrokenFile, match="not the weights of an NFSM that exactstate trained"):
         difference_from_weights(named, tmp_path / "other.safetensors")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from detent.errors import InvalidConfig, UnknownName
-from detent.tasks import task
-from detent.train import EndToEndConfig, TrainConfig, configure
-from detent.train.config import CELLS
-from detent.train.fit import PROCEDURES, end_to_end, procedure_for
-from detent.train.recipes import RECIPES, default_recipe, names_for
+from exactstate.errors import InvalidConfig, UnknownName
+from exactstate.tasks import task
+from exactstate.train import EndToEndConfig, TrainConfig, configure
+from exactstate.train.config import CELLS
+from exactstate.train.fit import PROCEDURES, end_to_end, procedure_for
+from exactstate.train.recipes import RECIPES, default_recipe, names_for
 
 
 def test_every_recipe_is_described_and_returns_a_config_of_its_name() -> None:

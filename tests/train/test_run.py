@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from detent.automata import Moore, distinguishing_word, read_machine, write_machine
-from detent.cli._app import run as command
-from detent.errors import BrokenFile, InvalidConfig, UnknownName
-from detent.tasks import task
-from detent.train import EndToEndConfig, TrainConfig, configure, load_run, train
-from detent.train.verify import extract_and_certify
+from exactstate.automata import Moore, distinguishing_word, read_machine, write_machine
+from exactstate.cli._app import run as command
+from exactstate.errors import BrokenFile, InvalidConfig, UnknownName
+from exactstate.tasks import task
+from exactstate.train import EndToEndConfig, TrainConfig, configure, load_run, train
+from exactstate.train.verify import extract_and_certify
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -147,8 +147,8 @@ def test_train_refuses_unknown_recipes():
 
 def test_train_keeps_the_outputs_of_a_mealy_machine(tmp_path):
     """A Mealy machine is learned from its outputs by default, and what is extracted is a Mealy machine again."""
-    from detent.automata import Mealy
-    from detent.runtime import load
+    from exactstate.automata import Mealy
+    from exactstate.runtime import load
     from tests.learning.machines import handshake
 
     run = train(handshake(), recipe="induce", out=tmp_path / "run")

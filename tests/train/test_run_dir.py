@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from detent.automata import cyclic
-from detent.errors import BrokenFile, InvalidConfig
-from detent.tasks import Task, task
-from detent.train.config import TrainConfig
-from detent.train.run_dir import RunDir
+from exactstate.automata import cyclic
+from exactstate.errors import BrokenFile, InvalidConfig
+from exactstate.tasks import Task, task
+from exactstate.train.config import TrainConfig
+from exactstate.train.run_dir import RunDir
 
 CONFIG = TrainConfig(task="S3", heads=(3, 2))
 
@@ -79,7 +79,9 @@ def test_config_refuses_what_is_no_run(tmp_path: Path) -> None:
             run_dir.config()
     for old in ({"task": "S3", "arm": "default"}, {"task": "S3", "cell": "mamba", "settings": {}}):
         run_dir.config_path.write_text(json.dumps(old))
-        with pytest.raises(BrokenFile, match="this run was made by detent 0\\.1 and cannot be loaded; train it again"):
+        with pytest.raises(
+            BrokenFile, match="this run was made by exactstate 0\\.1 and cannot be loaded; train it again"
+        ):
             run_dir.config()
     run_dir.config_path.write_text(json.dumps({**CONFIG.to_json(), "width": "wide"}))
     with pytest.raises(BrokenFile, match="width must be at least 1; got 'wide'"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from detent.train.schedule import cosine, inverse
+from exactstate.train.schedule import cosine, inverse
 
 
 def test_cosine_falls_from_the_first_value_to_the_last() -> None:

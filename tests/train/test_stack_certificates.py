@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from detent.automata import minimize
-from detent.certify.check import check
-from detent.tasks import task
+from exactstate.automata import minimize
+from exactstate.certify.check import check
+from exactstate.tasks import task
 from tests.extract.stories import stories
 
 KEPT = Path(__file__).parents[2] / "results" / "certificates"
@@ -45,7 +45,7 @@ def test_kept_certificates_are_valid(people: int) -> None:
 
 def test_a_changed_certificate_is_not(tmp_path: Path) -> None:
     """One answer changed, and the seal with it."""
-    from detent.certify.certificate import formatted, sealed
+    from exactstate.certify.certificate import formatted, sealed
 
     content = json.loads((KEPT / "TSO3-42.json").read_text())
     row = next(i for i, replies in enumerate(content["replies"]) if replies)

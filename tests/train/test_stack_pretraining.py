@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from detent.nn import NFSM, Backbone
-from detent.tasks import task as get_task
-from detent.train import EndToEndConfig, EndToEndPhase, PretrainConfig
-from detent.train.stack_pretraining import StackPretrainer, StackPretrainPhase
-from detent.train.stack_supervision import assign_registers, collect_targets, sample_stories
+from exactstate.nn import NFSM, Backbone
+from exactstate.tasks import task as get_task
+from exactstate.train import EndToEndConfig, EndToEndPhase, PretrainConfig
+from exactstate.train.stack_pretraining import StackPretrainer, StackPretrainPhase
+from exactstate.train.stack_supervision import assign_registers, collect_targets, sample_stories
 from tests.conftest import SAMPLED
 
 

@@ -8,12 +8,12 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from detent._types import MISSING
-from detent.errors import InvalidConfig, InvalidInput
-from detent.tasks import task as get_task
-from detent.tasks.free_order_stories import free_order_grammar
-from detent.tasks.grammar import random_prefixes
-from detent.train.stack_supervision import (
+from exactstate._types import MISSING
+from exactstate.errors import InvalidConfig, InvalidInput
+from exactstate.tasks import task as get_task
+from exactstate.tasks.free_order_stories import free_order_grammar
+from exactstate.tasks.grammar import random_prefixes
+from exactstate.train.stack_supervision import (
     assign_registers,
     collect_targets,
     complete,

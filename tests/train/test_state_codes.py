@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent._types import MISSING
-from detent.automata import Moore
-from detent.errors import InvalidInput
-from detent.tasks import Batch
-from detent.tasks import task as get_task
-from detent.train.state_codes import TransitionCounts, count_transitions, find_codes
+from exactstate._types import MISSING
+from exactstate.automata import Moore
+from exactstate.errors import InvalidInput
+from exactstate.tasks import Batch
+from exactstate.tasks import task as get_task
+from exactstate.train.state_codes import TransitionCounts, count_transitions, find_codes
 
 
 def test_count_transitions_are_the_machines():
@@ -93,7 +93,7 @@ def test_find_codes_is_none_for_heads_that_are_too_small():
 
 
 def test_find_codes_of_a_machine_without_quotients_is_one_head():
-    from detent.tasks import Task
+    from exactstate.tasks import Task
 
     tables = np.random.default_rng(5).integers(0, 9, (2, 9))
     machine = Moore(symbols=("a", "b"), tables=tables, outputs=tuple(map(str, range(9))), readout=np.arange(9))

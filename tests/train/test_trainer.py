@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 import torch
 
-from detent.automata import Moore, cyclic, write_machine
-from detent.cli._app import run as command
-from detent.errors import BrokenFile, InvalidConfig
-from detent.tasks import task as get_task
-from detent.train import EndToEndConfig, Interrupted, Phase, TrainConfig, Trainer, train
-from detent.train.build import build_model
-from detent.train.run_dir import RunDir
+from exactstate.automata import Moore, cyclic, write_machine
+from exactstate.cli._app import run as command
+from exactstate.errors import BrokenFile, InvalidConfig
+from exactstate.tasks import task as get_task
+from exactstate.train import EndToEndConfig, Interrupted, Phase, TrainConfig, Trainer, train
+from exactstate.train.build import build_model
+from exactstate.train.run_dir import RunDir
 
 LAST = "checkpoint.safetensors"
 SHORT = EndToEndConfig(batch=8, length=8, steps=12, check_every=3, check_words=8)
@@ -96,7 +96,7 @@ def test_run_phase_leaves_a_checkpoint_on_sigint(tmp_path):
 
 PROGRAM = """
 import os, signal, sys, torch
-from detent.train import EndToEndConfig, TrainConfig, train
+from exactstate.train import EndToEndConfig, TrainConfig, train
 
 torch.set_num_threads(1)
 rows = []
@@ -122,9 +122,9 @@ def test_trainer_resumes_after_sigkill(tmp_path):
 
 @pytest.mark.slow
 def test_train_verb_resumes_after_sigkill(tmp_path, capsys):
-    """As a person would: `detent train` killed once its history has begun, and the same command again."""
+    """As a person would: `exactstate train` killed once its history has begun, and the same command again."""
     arguments = ["train", "S3", "--recipe", "induce", "--seed", "7", "--out", str(tmp_path / "killed"), "--json"]
-    program = subprocess.Popen([sys.executable, "-m", "detent", *arguments], stdout=subprocess.DEVNULL)
+    program = subprocess.Popen([sys.executable, "-m", "exactstate", *arguments], stdout=subprocess.DEVNULL)
     history = tmp_path / "killed" / "history.jsonl"
     for _ in range(1200):
         if history.exists() and history.stat().st_size:
@@ -145,7 +145,7 @@ def test_train_verb_resumes_after_sigkill(tmp_path, capsys):
 
 
 def test_train_verb_interrupted_says_how_to_resume(tmp_path, monkeypatch, capsys):
-    from detent import train as recipes
+    from exactstate import train as recipes
 
     monkeypatch.chdir(tmp_path)
     whole = recipes.train
@@ -158,7 +158,7 @@ def test_train_verb_interrupted_says_how_to_resume(tmp_path, monkeypatch, capsys
     out, err = capsys.readouterr()
     assert (out, err) == (
         "",
-        "detent: stopped after step 10 of the phase 'pretrain'; repeat the command to resume runs/S3-42-induce.\n",
+        "exactstate: stopped after step 10 of the phase 'pretrain'; repeat the command to resume runs/S3-42-induce.\n",
     )
     monkeypatch.setattr(recipes, "train", whole)
     assert command(["train", "S3", "--recipe", "induce", "--json"]) == 0
@@ -197,7 +197,7 @@ def test_train_refuses_a_target_that_has_changed(tmp_path):
 
 def test_best_weights_are_restored(tmp_path):
     """Accuracies are made up: the weights of the best check come back, from disk too."""
-    from detent.train.trainer import BestWeights
+    from exactstate.train.trainer import BestWeights
 
     model = torch.nn.Linear(2, 2)
     best, wanted = BestWeights(model, tmp_path / "best", 0), None
@@ -215,7 +215,7 @@ def test_best_weights_are_restored(tmp_path):
 
 
 def test_train_tasks_of_your_own(tmp_path):
-    from detent.tasks import Task
+    from exactstate.tasks import Task
 
     generator = np.random.default_rng(5)
     machine = Moore(symbols="ab", tables=generator.integers(0, 4, (2, 4)), outputs="wxyz", readout=np.arange(4))

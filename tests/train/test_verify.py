@@ -7,9 +7,9 @@ import copy
 import pytest
 import torch
 
-from detent.train import train, verify
-from detent.train.trainer import one_thread
-from detent.train.verify import extract_and_certify
+from exactstate.train import train, verify
+from exactstate.train.trainer import one_thread
+from exactstate.train.verify import extract_and_certify
 
 
 @pytest.fixture(scope="module")

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-import detent
-from detent.automata import Mealy, Moore, Semiautomaton, distinguishing_word, minimize, tomita
-from detent.automata.io.dot_writer import to_dot
-from detent.automata.io.json_format import to_json
-from detent.certify.certificate import sealed
-from detent.certify.check import check
-from detent.runtime import Machine
+import exactstate
+from exactstate.automata import Mealy, Moore, Semiautomaton, distinguishing_word, minimize, tomita
+from exactstate.automata.io.dot_writer import to_dot
+from exactstate.automata.io.json_format import to_json
+from exactstate.certify.certificate import sealed
+from exactstate.certify.check import check
+from exactstate.runtime import Machine
 from paper.theory.drift import RoundedRotation, iterate
 from paper.theory.horizons import contracting_horizon, isometric_horizon
 from tests.certify.certificates import MAKERS
@@ -43,8 +43,8 @@ MACHINES, PAIRS, SAMPLED_STORY = 100, 40, 500
 
 def library() -> list[dict[str, Any]]:
     return [
-        {"name": name, "about": about, "machine": json.loads(to_json(detent.task(name).machine)),
-         "weights": [float(w) for w in getattr(detent.task(name).sampler, "weights", ())]}
+        {"name": name, "about": about, "machine": json.loads(to_json(exactstate.task(name).machine)),
+         "weights": [float(w) for w in getattr(exactstate.task(name).sampler, "weights", ())]}
         for name, about in TASKS.items()
     ]  # fmt: skip
 
@@ -103,7 +103,7 @@ def pairs() -> list[dict[str, Any]]:
 
 def certificate(name: str) -> dict[str, Any]:
     """The same on every machine: without the versions that wrote it."""
-    return sealed(certificate_here(name) | {"made": {"detent": "0", "python": "0", "numpy": "0"}})
+    return sealed(certificate_here(name) | {"made": {"exactstate": "0", "python": "0", "numpy": "0"}})
 
 
 def mutants(name: str) -> Iterator[tuple[list[Any], str, str]]:

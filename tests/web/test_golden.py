@@ -1,4 +1,4 @@
-"""The files that web/ is compared with are those that this version of detent writes."""
+"""The files that web/ is compared with are those that this version of exactstate writes."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ export function readFile(bytes: Uint8Array): Content {
   if (looksLikeDot(text)) return { kind: "machine", machine: machineFromDot(text) };
   try {
     const content = parseJson(text);
-    if (content instanceof Map && content.get("format") === "detent-certificate") return { kind: "certificate" };
+    if (content instanceof Map && content.get("format") === "exactstate-certificate") return { kind: "certificate" };
     return { kind: "machine", machine: machineFromContent(content) };
   } catch (error) {
     if (error instanceof NotJson) throw new NotMachine(`this is neither a machine nor a certificate: ${error.message}, line ${error.line}.`);

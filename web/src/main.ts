@@ -53,7 +53,7 @@ class Page {
     this.element = h("div", { class: "page" },
       h("a", { class: "skip", href: `#${this.base}`, onclick: (event: Event) => this.skip(event) }, "Skip to the panel"),
       h("header", {},
-        h("div", { class: "brand" }, h("h1", {}, "detent"), h("p", {}, "State tracking that you can move.")),
+        h("div", { class: "brand" }, h("h1", {}, "exactstate"), h("p", {}, "State tracking that you can move.")),
         h("div", { class: "corner" }, back && h("a", { href: "#", class: "button" }, "Back to the report"), themeButton())),
       bar,
       h("main", {}, this.tabs.map(({ id, panel }) =>

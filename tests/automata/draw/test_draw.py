@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from detent.automata import Mealy, Moore, Semiautomaton, alternating, draw, symmetric
-from detent.automata.draw.save import _slim
-from detent.automata.draw.scene import Scene, abbreviate, arrows_of, codes, fits, node_labels
-from detent.errors import BrokenFile, UnknownName
+from exactstate.automata import Mealy, Moore, Semiautomaton, alternating, draw, symmetric
+from exactstate.automata.draw.save import _slim
+from exactstate.automata.draw.scene import Scene, abbreviate, arrows_of, codes, fits, node_labels
+from exactstate.errors import BrokenFile, UnknownName
 
 PARITY = Moore(
     symbols=("even", "odd"), tables=[[0, 1], [1, 0]], states=("even", "odd"), outputs=("even", "odd"), readout=[0, 1]
@@ -152,7 +152,7 @@ def test_draw_refuses_other_formats_and_missing_folders(tmp_path: Path) -> None:
 
 def test_draw_imports_matplotlib_on_use_and_pyplot_never(tmp_path: Path) -> None:
     program = (
-        "import sys; from detent.automata import draw, cyclic\n"
+        "import sys; from exactstate.automata import draw, cyclic\n"
         "assert 'matplotlib' not in sys.modules and 'networkx' not in sys.modules\n"
         f"draw(cyclic(3), {str(tmp_path / 'c3.svg')!r})\n"
         "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules\n"

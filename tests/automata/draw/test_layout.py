@@ -8,11 +8,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from detent._types import Ints
-from detent.automata import cyclic, dihedral, symmetric
-from detent.automata.draw.layout import clutter, crossings, place
-from detent.automata.draw.scene import arrows_of
-from detent.automata.machine import Semiautomaton
+from exactstate._types import Ints
+from exactstate.automata import cyclic, dihedral, symmetric
+from exactstate.automata.draw.layout import clutter, crossings, place
+from exactstate.automata.draw.scene import arrows_of
+from exactstate.automata.machine import Semiautomaton
 
 
 def pairs_of(machine: Semiautomaton) -> Ints:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent.automata.draw.routes import along, beside, cut, free_direction, loop, place_label, routes
-from detent.automata.draw.scene import Arrow
+from exactstate.automata.draw.routes import along, beside, cut, free_direction, loop, place_label, routes
+from exactstate.automata.draw.scene import Arrow
 
 CIRCLE = np.array([0.5, 0.5])
 

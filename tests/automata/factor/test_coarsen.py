@@ -7,12 +7,12 @@ import sys
 import numpy as np
 import pytest
 
-from detent._types import MISSING
-from detent.automata import alternating, symmetric
-from detent.automata.congruence import is_congruence, meet, merge, respects
-from detent.automata.factor.coarsen import Forest, coarsen
-from detent.automata.factor.lattice import Work
-from detent.automata.minimize import numbered
+from exactstate._types import MISSING
+from exactstate.automata import alternating, symmetric
+from exactstate.automata.congruence import is_congruence, meet, merge, respects
+from exactstate.automata.factor.coarsen import Forest, coarsen
+from exactstate.automata.factor.lattice import Work
+from exactstate.automata.minimize import numbered
 
 PLENTY = 10**9
 
@@ -36,7 +36,7 @@ def test_coarsen_ends_where_nothing_more_can_be_merged(seed: int, kind: str) -> 
 
 
 def test_coarsen_on_many_blocks_gives_up_but_stays_valid(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["detent.automata.factor.coarsen"], "_FEW", 1)
+    monkeypatch.setattr(sys.modules["exactstate.automata.factor.coarsen"], "_FEW", 1)
     machine, rng = alternating(5), np.random.default_rng(0)
     rest = numbered(np.where(np.arange(60) == 7, 0, np.arange(60)))
     for from_first in (False, True):

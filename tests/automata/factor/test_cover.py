@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from detent.automata.factor.cover import CheapestProduct, cheapest_cover
-from detent.automata.factor.lattice import Work
+from exactstate.automata.factor.cover import CheapestProduct, cheapest_cover
+from exactstate.automata.factor.lattice import Work
 
 
 @pytest.mark.parametrize("seed", range(60))

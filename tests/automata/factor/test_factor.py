@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from detent.automata import (
+from exactstate.automata import (
     Semiautomaton,
     alternating,
     cyclic,
@@ -21,8 +21,8 @@ from detent.automata import (
     symmetric,
     tomita,
 )
-from detent.automata.factor.factor import Factoring, check_factoring, factor, factor_into
-from detent.errors import InvalidInput
+from exactstate.automata.factor.factor import Factoring, check_factoring, factor, factor_into
+from exactstate.errors import InvalidInput
 from tests.automata.oracles import partitions
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent.automata import Semiautomaton, alternating, cyclic, dihedral, mathieu11, quaternion, symmetric
-from detent.automata.congruence import meet, merge
-from detent.automata.factor.lattice import Work, first_states, lattice, monolith
-from detent.errors import BudgetExceeded
+from exactstate.automata import Semiautomaton, alternating, cyclic, dihedral, mathieu11, quaternion, symmetric
+from exactstate.automata.congruence import meet, merge
+from exactstate.automata.factor.lattice import Work, first_states, lattice, monolith
+from exactstate.errors import BudgetExceeded
 from tests.automata.oracles import partitions
 
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent.automata import alternating, cyclic, flip_flop, modular_arithmetic, symmetric, tomita
-from detent.automata.congruence import is_congruence, meet
-from detent.automata.factor.cover import cheapest_cover
-from detent.automata.factor.lattice import Work, lattice
-from detent.automata.factor.search import cost, search
+from exactstate.automata import alternating, cyclic, flip_flop, modular_arithmetic, symmetric, tomita
+from exactstate.automata.congruence import is_congruence, meet
+from exactstate.automata.factor.cover import cheapest_cover
+from exactstate.automata.factor.lattice import Work, lattice
+from exactstate.automata.factor.search import cost, search
 
 PLENTY = 10**9
 

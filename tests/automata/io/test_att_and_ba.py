@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from detent.automata import Mealy, Moore, Semiautomaton, cyclic, tomita
-from detent.automata.io import machine_text, parse_att, parse_ba
-from detent.errors import BrokenFile, InvalidMachine
+from exactstate.automata import Mealy, Moore, Semiautomaton, cyclic, tomita
+from exactstate.automata.io import machine_text, parse_att, parse_ba
+from exactstate.errors import BrokenFile, InvalidMachine
 
 ENDS_IN_B = Moore(symbols=("a", "b"), tables=[[0, 0], [1, 1]], outputs=("reject", "accept"), readout=[0, 1])
 DELAY = Mealy(

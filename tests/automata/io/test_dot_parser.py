@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from detent.automata.io import parse_dot
-from detent.automata.io.common import Reading
-from detent.automata.io.dot_parser import parse_graph
-from detent.errors import BrokenFile
+from exactstate.automata.io import parse_dot
+from exactstate.automata.io.common import Reading
+from exactstate.automata.io.dot_parser import parse_graph
+from exactstate.errors import BrokenFile
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ from detent.errors import BrokenFile
         ("digraph {\n a -> b\n}", 2, "the edge 'a' -> 'b' has no label, so no symbol leads along it"),
         ("digraph {\n __start0 -> a\n a -> __start0 [label=x]\n}", 3, "leads into the start marker"),
         ("digraph {\n __start0 -> __start1\n a -> a [label=x] }", 2, "points at '__start1', which is not a state"),
-        ('digraph { detent_machine="dfa"\n __start0 -> __start0\n a -> a [label=x] }', 2, "points at itself"),
+        ('digraph { exactstate_machine="dfa"\n __start0 -> __start0\n a -> a [label=x] }', 2, "points at itself"),
         ("digraph {\n a -> a [label=x]\n __start0 -> a\n __start1 -> b }", 4,
          r"two states are marked as the start: 'a' \(line 3\) and 'b' \(line 4\)"),
         ('digraph {\n __start0 -> a\n a -> a [label="/1"]\n}', 3, "the label '/1' lacks an input"),

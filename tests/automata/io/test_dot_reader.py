@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from detent.automata import Mealy, Moore, Semiautomaton, read_machine
-from detent.automata.io import AmbiguousFile, parse_dot
-from detent.automata.io.dot_parser import Html
-from detent.automata.io.dot_reader import lines_of
-from detent.errors import BrokenFile
+from exactstate.automata import Mealy, Moore, Semiautomaton, read_machine
+from exactstate.automata.io import AmbiguousFile, parse_dot
+from exactstate.automata.io.dot_parser import Html
+from exactstate.automata.io.dot_reader import lines_of
+from exactstate.errors import BrokenFile
 
 DIALECTS = Path(__file__).parent / "dialects"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from detent.automata import Mealy, Moore, Semiautomaton, read_machine, write_machine
-from detent.automata.io import machine_text, parse_dot, parse_machine
-from detent.errors import BrokenFile, InvalidConfig, InvalidMachine, UnknownName
-from detent.records import write_atomically
+from exactstate.automata import Mealy, Moore, Semiautomaton, read_machine, write_machine
+from exactstate.automata.io import machine_text, parse_dot, parse_machine
+from exactstate.errors import BrokenFile, InvalidConfig, InvalidMachine, UnknownName
+from exactstate.records import write_atomically
 
 DFA = Moore(symbols=("a", "b"), tables=[[0, 0], [1, 1]], outputs=("reject", "accept"), readout=[0, 1])
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from detent.automata import Mealy, Moore, Semiautomaton
-from detent.automata.io import parse_json, to_json
-from detent.errors import BrokenFile
+from exactstate.automata import Mealy, Moore, Semiautomaton
+from exactstate.automata.io import parse_json, to_json
+from exactstate.errors import BrokenFile
 
 MEALY = Mealy(
     symbols=("a", "b"),
@@ -32,7 +32,7 @@ def without(key: str) -> str:
 
 def test_to_json_text() -> None:
     assert json.loads(to_json(MEALY)) == {
-        "format": "detent-machine", "version": 1, "kind": "mealy", "symbols": ["a", "b"], "states": ["p", "q"],
+        "format": "exactstate-machine", "version": 1, "kind": "mealy", "symbols": ["a", "b"], "states": ["p", "q"],
         "tables": [[1, 0], [0, 0]], "start": 1, "outputs": ["x", "y"], "readout": [[0, 1], [1, 1]],
     }  # fmt: skip
     assert json.loads(to_json(MOORE))["readout"] == [0, 0]
@@ -49,8 +49,9 @@ def test_parse_json_any_layout() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[1, 2]", "wanted a JSON object with \"format\": \"detent-machine\"; this is some other JSON"),
+        ("[1, 2]", "wanted a JSON object with \"format\": \"exactstate-machine\"; this is some other JSON"),
         ('{"alphabet": []}', "this is some other JSON"),
+        ('{"format": "oldname-machine"}', "the format is 'oldname-machine', of another program or an older version"),
         ("{", "line 1: this is not JSON: expecting property name"),
         ('{"format":\n nonsense}', "line 2: this is not JSON: expecting value at column 2"),
         ("{" * 100_000, "this is not JSON|nested too deep"),
@@ -58,8 +59,8 @@ def test_parse_json_any_layout() -> None:
         ('{"start": ' + "9" * 10_000 + "}", "a number has too many digits"),
         ('{"start": NaN}', "NaN is not a number; tables hold integers"),
         ('{"format": 1,\n"format": 2}', "line 1: the entry format came twice"),
-        (entries(version=2), "the entry version is 2; this detent reads version 1"),
-        (entries(version=True), "the entry version is true; this detent reads version 1"),
+        (entries(version=2), "the entry version is 2; this exactstate reads version 1"),
+        (entries(version=True), "the entry version is true; this exactstate reads version 1"),
         (entries(version=1.0), "the entry version is 1.0"),
         (entries(kind="nfa"), "the entry kind is 'nfa'; wanted one of mealy, moore, semiautomaton"),
         (entries(kind=["mealy"]), "the entry kind is a list of 1"),

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from detent.automata import Mealy, Moore, Semiautomaton, read_machine, write_machine
-from detent.automata.io import machine_text, parse_dot, parse_machine, to_dot
-from detent.errors import InvalidMachine
+from exactstate.automata import Mealy, Moore, Semiautomaton, read_machine, write_machine
+from exactstate.automata.io import machine_text, parse_dot, parse_machine, to_dot
+from exactstate.errors import InvalidMachine
 
 UGLY = (
     "", " ", "  x ", "a / b", "a/b", "/", " / ", "|", "a | b", "{a|b}", "<br/>", "a<br/>b", "\\n", "\\", "\n", "\r\n",

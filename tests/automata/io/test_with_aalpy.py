@@ -14,7 +14,7 @@ from aalpy.automata import Dfa, DfaState, MealyMachine, MealyState, MooreMachine
 from aalpy.utils import bisimilar, load_automaton_from_file, save_automaton_to_file
 
 from benchmarks.machines import clients, connection, handshake, pairing
-from detent.automata import Mealy, Moore, read_machine, to_dot, write_machine
+from exactstate.automata import Mealy, Moore, read_machine, to_dot, write_machine
 
 SIZES = [(1, 1), (2, 2), (7, 3), (30, 5)]
 

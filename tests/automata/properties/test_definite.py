@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from detent.automata import Semiautomaton, cyclic, flip_flop, mathieu11
-from detent.automata.properties.definite import Definite, definite
+from exactstate.automata import Semiautomaton, cyclic, flip_flop, mathieu11
+from exactstate.automata.properties.definite import Definite, definite
 
 
 def constant_after(machine: Semiautomaton, k: int) -> bool:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sympy.combinatorics import Permutation, PermutationGroup
 
-from detent.automata import Semiautomaton, flip_flop, modular_arithmetic, permutation_reset, symmetric, tomita
-from detent.automata.properties.monoid import Subgroup, aperiodic, cyclic_powers, group, transition_monoid
+from exactstate.automata import Semiautomaton, flip_flop, modular_arithmetic, permutation_reset, symmetric, tomita
+from exactstate.automata.properties.monoid import Subgroup, aperiodic, cyclic_powers, group, transition_monoid
 from tests.automata.oracles import closure
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from detent.automata import Semiautomaton, flip_flop, mathieu11
-from detent.automata.properties.properties import Properties
+from exactstate.automata import Semiautomaton, flip_flop, mathieu11
+from exactstate.automata.properties.properties import Properties
 
 
 def test_properties_of_the_flip_flop() -> None:

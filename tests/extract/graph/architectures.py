@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-import detent
+import exactstate
 
 WIDTH, TOKENS, LABELS = 8, 3, 4
 
@@ -19,7 +19,7 @@ class Plain(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embedding, self.norm = nn.Embedding(TOKENS, WIDTH), nn.LayerNorm(WIDTH)
-        self.memory = detent.NFSM(WIDTH, (3, 2), remember=0.0)
+        self.memory = exactstate.NFSM(WIDTH, (3, 2), remember=0.0)
         self.mlp = nn.Sequential(nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 16), nn.SiLU(), nn.Dropout(0.1),
                                  nn.Linear(16, WIDTH))  # fmt: skip
         self.readout = nn.Linear(WIDTH, LABELS)
@@ -37,7 +37,7 @@ class TwoLayers(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(TOKENS, WIDTH)
         self.norms = nn.ModuleList(nn.RMSNorm(WIDTH) for _ in range(4))
-        self.memories = nn.ModuleList(detent.NFSM(WIDTH, heads) for heads in ((2, 2), (3,)))
+        self.memories = nn.ModuleList(exactstate.NFSM(WIDTH, heads) for heads in ((2, 2), (3,)))
         self.mlps = nn.ModuleList(
             nn.Sequential(nn.Linear(WIDTH, 16), nn.GELU(), nn.Linear(16, WIDTH)) for _ in range(2)
         )
@@ -58,7 +58,7 @@ class CausalConv(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(TOKENS, WIDTH)
         self.conv = nn.Conv1d(WIDTH, WIDTH, 3, padding=2, groups=2)
-        self.memory, self.readout = detent.NFSM(WIDTH, (2, 2), remember=0.0), nn.Linear(WIDTH, LABELS)
+        self.memory, self.readout = exactstate.NFSM(WIDTH, (2, 2), remember=0.0), nn.Linear(WIDTH, LABELS)
 
     def forward(self, tokens: Tensor) -> Tensor:
         h = self.embedding(tokens)
@@ -73,7 +73,7 @@ class ShiftMix(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embedding, self.mix = nn.Embedding(TOKENS, WIDTH), nn.Parameter(torch.rand(WIDTH))
-        self.memory, self.readout = detent.NFSM(WIDTH, (3,), remember=0.0), nn.Linear(WIDTH, LABELS)
+        self.memory, self.readout = exactstate.NFSM(WIDTH, (3,), remember=0.0), nn.Linear(WIDTH, LABELS)
 
     def forward(self, tokens: Tensor) -> Tensor:
         h = self.embedding(tokens)
@@ -88,7 +88,7 @@ class Parallel(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embedding = nn.Embedding(TOKENS, WIDTH)
-        self.left, self.right = detent.NFSM(WIDTH, (2, 2), remember=0.0), detent.NFSM(WIDTH, (3,))
+        self.left, self.right = exactstate.NFSM(WIDTH, (2, 2), remember=0.0), exactstate.NFSM(WIDTH, (3,))
         self.readout = nn.Linear(2 * WIDTH, LABELS)
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -102,7 +102,7 @@ class SharedTwice(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.embedding, self.norm = nn.Embedding(TOKENS, WIDTH), nn.LayerNorm(WIDTH, elementwise_affine=False)
-        self.memory, self.readout = detent.NFSM(WIDTH, (2, 2), initial_state=(1, 0)), nn.Linear(WIDTH, LABELS)
+        self.memory, self.readout = exactstate.NFSM(WIDTH, (2, 2), initial_state=(1, 0)), nn.Linear(WIDTH, LABELS)
 
     def forward(self, tokens: Tensor) -> Tensor:
         h = self.embedding(tokens)
@@ -118,7 +118,7 @@ class Gated(nn.Module):
         super().__init__()
         self.embedding, self.up = nn.Embedding(TOKENS, WIDTH), nn.Linear(WIDTH, 2 * WIDTH)
         self.memory, self.mix = (
-            detent.NFSM(WIDTH, (3, 2), dictionary=4, remember=0.0),
+            exactstate.NFSM(WIDTH, (3, 2), dictionary=4, remember=0.0),
             nn.Parameter(torch.randn(4, 4) / 2),
         )
         self.readout = nn.Linear(WIDTH, LABELS)
@@ -141,7 +141,7 @@ class BatchNormed(nn.Module):
         self.into, self.norm = nn.Linear(TOKENS, WIDTH), nn.BatchNorm1d(WIDTH)
         self.norm.running_mean.normal_()
         self.norm.running_var.uniform_(0.5, 2.0)
-        self.memory, self.readout = detent.NFSM(WIDTH, (3, 2), remember=0.0), nn.Linear(WIDTH, LABELS)
+        self.memory, self.readout = exactstate.NFSM(WIDTH, (3, 2), remember=0.0), nn.Linear(WIDTH, LABELS)
 
     def forward(self, tokens: Tensor) -> Tensor:
         h = self.into(F.one_hot(tokens, TOKENS).to(self.into.weight.dtype))
@@ -156,7 +156,7 @@ class LowRank(nn.Module):
         super().__init__()
         self.embedding, self.base = nn.Embedding(TOKENS, WIDTH), nn.Linear(WIDTH, WIDTH)
         self.down, self.up = nn.Linear(WIDTH, 2, bias=False), nn.Linear(2, WIDTH, bias=False)
-        self.memory, self.readout = detent.NFSM(WIDTH, (3, 2), remember=0.0), nn.Linear(WIDTH, LABELS)
+        self.memory, self.readout = exactstate.NFSM(WIDTH, (3, 2), remember=0.0), nn.Linear(WIDTH, LABELS)
 
     def forward(self, tokens: Tensor) -> Tensor:
         h = self.embedding(tokens)
@@ -170,7 +170,7 @@ class Vectors(nn.Module):
     def __init__(self, inputs: int = 2) -> None:
         super().__init__()
         self.encoder = nn.Sequential(nn.Linear(inputs, 16), nn.Tanh(), nn.Linear(16, WIDTH))
-        self.memory, self.readout = detent.NFSM(WIDTH, (3, 2), remember=0.0), nn.Linear(WIDTH, LABELS)
+        self.memory, self.readout = exactstate.NFSM(WIDTH, (3, 2), remember=0.0), nn.Linear(WIDTH, LABELS)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.readout(self.memory(self.encoder(x))[0])
@@ -185,7 +185,7 @@ class Around(nn.Module):
     def __init__(self, inner: nn.Module | None, mixing: Callable[..., Tensor]) -> None:
         super().__init__()
         self.embedding, self.inner, self.mixing = nn.Embedding(TOKENS, WIDTH), inner, mixing
-        self.memory, self.readout = detent.NFSM(WIDTH, (3, 2), remember=0.0), nn.Linear(WIDTH, LABELS)
+        self.memory, self.readout = exactstate.NFSM(WIDTH, (3, 2), remember=0.0), nn.Linear(WIDTH, LABELS)
 
     def forward(self, tokens: Tensor) -> Tensor:
         h = self.embedding(tokens)

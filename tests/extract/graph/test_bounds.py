@@ -7,16 +7,16 @@ import pytest
 import torch
 from torch import nn
 
-import detent
-from detent.extract.graph.functions import FUNCTIONS, lines
-from detent.extract.graph.interval import Parameters
-from detent.extract.graph.intervals import IntervalBounds
-from detent.extract.graph.leads import METHODS, Choices, LeadBounds
-from detent.extract.graph.linear import LinearBounds
-from detent.extract.graph.network import TracedNetwork
-from detent.extract.graph.steps import Region, Steps
-from detent.extract.rounding.arithmetic import ASSUMED, EXACT
-from detent.nn import NFSM, Backbone
+import exactstate
+from exactstate.extract.graph.functions import FUNCTIONS, lines
+from exactstate.extract.graph.interval import Parameters
+from exactstate.extract.graph.intervals import IntervalBounds
+from exactstate.extract.graph.leads import METHODS, Choices, LeadBounds
+from exactstate.extract.graph.linear import LinearBounds
+from exactstate.extract.graph.network import TracedNetwork
+from exactstate.extract.graph.steps import Region, Steps
+from exactstate.extract.rounding.arithmetic import ASSUMED, EXACT
+from exactstate.nn import NFSM, Backbone
 from tests.extract.graph.architectures import FINITE, LowRank, Vectors, build
 from tests.extract.graph.test_trace import read
 
@@ -52,7 +52,7 @@ def test_bounds_of_a_backbone_agree_with_those_made_for_it() -> None:
     """Two implementations: balls for the backbone, intervals and linear forms for graphs."""
     torch.manual_seed(0)
     model = Backbone(3, 5, [NFSM(16, (3, 2))], width=16).eval()
-    native = detent.extract.rounding.bounds(model, "float32")
+    native = exactstate.extract.rounding.bounds(model, "float32")
     network = TracedNetwork(model, 3, "float64")
     arithmetic = ASSUMED["float32"].arithmetic("float32")
     leads = LeadBounds(network, arithmetic)
@@ -103,7 +103,7 @@ class Deep(nn.Module):
         super().__init__()
         self.parts = nn.ModuleList(nn.Linear(6, 6) for _ in range(4))
         self.norm, self.rms = nn.LayerNorm(6), nn.RMSNorm(6)
-        self.memory, self.readout = detent.NFSM(6, (3, 2)), nn.Linear(6, 3)
+        self.memory, self.readout = exactstate.NFSM(6, (3, 2)), nn.Linear(6, 3)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         h = torch.tanh(self.parts[0](x))
@@ -157,7 +157,7 @@ def test_linear_bounds_equal_those_of_bound_propagation() -> None:
     class Model(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.encoder, self.memory, self.readout = encoder, detent.NFSM(8, (2,)), nn.Linear(8, 2)
+            self.encoder, self.memory, self.readout = encoder, exactstate.NFSM(8, (2,)), nn.Linear(8, 2)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return self.readout(self.memory(self.encoder(x))[0])

@@ -7,16 +7,16 @@ import pytest
 import torch
 from torch import nn
 
-import detent
-from detent.certify import Certificate
-from detent.certify.check import check
-from detent.errors import BudgetExceeded
-from detent.extract import Budget, rounding_errors
-from detent.extract.graph.branch import branch
-from detent.extract.graph.network import TracedNetwork
-from detent.extract.graph.redundancy import DeterminedNetwork, guessed
-from detent.extract.graph.steps import Steps
-from detent.extract.rounding.arithmetic import EXACT
+import exactstate
+from exactstate.certify import Certificate
+from exactstate.certify.check import check
+from exactstate.errors import BudgetExceeded
+from exactstate.extract import Budget, rounding_errors
+from exactstate.extract.graph.branch import branch
+from exactstate.extract.graph.network import TracedNetwork
+from exactstate.extract.graph.redundancy import DeterminedNetwork, guessed
+from exactstate.extract.graph.steps import Steps
+from exactstate.extract.rounding.arithmetic import EXACT
 
 
 class Wide(nn.Module):
@@ -24,7 +24,7 @@ class Wide(nn.Module):
 
     def __init__(self, width: int = 64) -> None:
         super().__init__()
-        self.embedding, self.norm, self.memory = nn.Embedding(2, width), nn.LayerNorm(width), detent.NFSM(width)
+        self.embedding, self.norm, self.memory = nn.Embedding(2, width), nn.LayerNorm(width), exactstate.NFSM(width)
         self.readout = nn.Sequential(nn.Linear(width, 64), nn.ReLU(), nn.Linear(64, 6))
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
@@ -35,7 +35,7 @@ class Wide(nn.Module):
 def trained() -> Wide:
     """S3, learned by gradient from words and states."""
     torch.manual_seed(0)
-    task, rng, model = detent.task("S3"), np.random.default_rng(0), Wide()
+    task, rng, model = exactstate.task("S3"), np.random.default_rng(0), Wide()
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3, weight_decay=0.0)
     for step in range(80):
         batch = task.sample(64, min(32, 8 + step), rng)
@@ -49,13 +49,13 @@ def trained() -> Wide:
 
 
 def test_a_trained_wide_network_is_extracted_and_certified(trained: Wide) -> None:
-    task = detent.task("S3").machine
-    machine = detent.extract(trained, symbols=task.symbols, labels=task.states)
+    task = exactstate.task("S3").machine
+    machine = exactstate.extract(trained, symbols=task.symbols, labels=task.states)
     assert len(machine.heads[0]) <= 4
     assert len(machine.configurations) < 100
     assert "of 16 heads are left out" in machine.dropped[0]
     assert machine.dropped[0] in machine.describe()
-    verdict = detent.certify(machine, task)
+    verdict = exactstate.certify(machine, task)
     assert verdict
     certificate = Certificate.of(machine, verdict, rounding={"float32": rounding_errors(trained, machine, "float32")})
     assert certificate.proved == ("float32",)
@@ -102,14 +102,16 @@ def test_after_a_failure_nearly_determined_heads_are_kept_or_the_one_to_blame(
     counts = possible.reshape(-1, 16, 12).sum(-1).mean(0)
     nearly = {head for head in determined.dropped[0] if 1 < counts[head] <= 2.5}
     assert set(determined.more(blamed)) == {*determined.kept[0], *(nearly or {blamed})}
-    monkeypatch.setattr("detent.extract.graph.redundancy.NEARLY", 1.0)
+    monkeypatch.setattr("exactstate.extract.graph.redundancy.NEARLY", 1.0)
     assert set(determined.more(blamed)) == {*determined.kept[0], blamed}
 
 
 def test_what_cannot_be_proved_is_refused_with_the_way_out() -> None:
     torch.manual_seed(0)
-    with pytest.raises(BudgetExceeded, match=r"None of its 16 heads could be proved redundant; .*detent\.nn\.prune"):
-        detent.extract(Wide().eval(), symbols=["a", "b"], budget=Budget(configurations=2000))
+    with pytest.raises(
+        BudgetExceeded, match=r"None of its 16 heads could be proved redundant; .*exactstate\.nn\.prune"
+    ):
+        exactstate.extract(Wide().eval(), symbols=["a", "b"], budget=Budget(configurations=2000))
 
 
 @pytest.mark.parametrize(("offset", "proved"), [(1.5, True), (0.5, False)])

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-import detent
-from detent.certify import Certificate
-from detent.extract import rounding_errors
-from detent.extract.graph.network import TracedNetwork
-from detent.extract.graph.relevance import _tried, ranked
+import exactstate
+from exactstate.certify import Certificate
+from exactstate.extract import rounding_errors
+from exactstate.extract.graph.network import TracedNetwork
+from exactstate.extract.graph.relevance import _tried, ranked
 
 
 class Wide(nn.Module):
@@ -20,7 +20,7 @@ class Wide(nn.Module):
     def __init__(self, faint: float) -> None:
         super().__init__()
         self.embedding, self.norm = nn.Embedding(3, 12), nn.LayerNorm(12)
-        self.memory = detent.NFSM(12, (3, 2) + (4,) * 8)
+        self.memory = exactstate.NFSM(12, (3, 2) + (4,) * 8)
         self.mlp = nn.Sequential(nn.LayerNorm(12), nn.Linear(12, 16), nn.SiLU(), nn.Linear(16, 12))
         self.readout = nn.Linear(12, 4)
         with torch.no_grad():
@@ -36,18 +36,18 @@ class Wide(nn.Module):
 
 
 def test_irrelevant_heads_are_dropped_with_a_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("detent.extract.graph.redundancy.drop_redundant", lambda network: (network, ()))
+    monkeypatch.setattr("exactstate.extract.graph.redundancy.drop_redundant", lambda network: (network, ()))
     torch.manual_seed(0)
     model = Wide(1e-4).eval()
-    machine = detent.extract(model, symbols=list("abc"))
+    machine = exactstate.extract(model, symbols=list("abc"))
     assert machine.heads == ((3, 2),)
     assert machine.dropped[0].startswith("layer 0: 8 of 10 heads are left out (2, 3, 4, 5, 6, 7, 8, 9)")
     assert machine.dropped[0] in machine.describe()
-    whole = detent.extract(model, symbols=list("abc"), prune=False)
+    whole = exactstate.extract(model, symbols=list("abc"), prune=False)
     assert len(whole.configurations) > 10 * len(machine.configurations)
-    assert detent.certify(machine, whole.minimized, labels="outputs")
+    assert exactstate.certify(machine, whole.minimized, labels="outputs")
     errors = rounding_errors(model, machine, "float32")
-    verdict = detent.certify(machine, whole.minimized, labels="outputs")
+    verdict = exactstate.certify(machine, whole.minimized, labels="outputs")
     assert Certificate.of(machine, verdict, rounding={"float32": errors}).proved == ("float32",)
 
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch import nn
 
-import detent
-from detent.certify import Certificate
-from detent.certify.check import check
-from detent.errors import DetentError, InvalidInput
-from detent.extract import Adapter, Extracted, rounding_errors
+import exactstate
+from exactstate.certify import Certificate
+from exactstate.certify.check import check
+from exactstate.errors import ExactstateError, InvalidInput
+from exactstate.extract import Adapter, Extracted, rounding_errors
 from tests.extract.graph.architectures import (
     FINITE,
     LABELS,
@@ -36,8 +36,8 @@ def read(model: nn.Module, **options: Any) -> tuple[Extracted, torch.Tensor | No
     """The machine of one of the architectures, and the vectors of its symbols."""
     if isinstance(model, Vectors):
         vectors = torch.randn(TOKENS, 2, generator=torch.Generator().manual_seed(1))
-        return detent.extract(model, inputs=dict(zip(SYMBOLS, vectors, strict=True)), **options), vectors
-    return detent.extract(model, symbols=SYMBOLS, **options), None
+        return exactstate.extract(model, inputs=dict(zip(SYMBOLS, vectors, strict=True)), **options), vectors
+    return exactstate.extract(model, symbols=SYMBOLS, **options), None
 
 
 def labels_of(model: nn.Module, words: np.ndarray, vectors: torch.Tensor | None) -> np.ndarray:
@@ -68,7 +68,7 @@ def test_extract_finds_the_machine_of_a_foreign_model(kind: type[nn.Module]) -> 
         return
     errors = rounding_errors(model.float(), machine, "float64")
     target = machine.minimized
-    verdict = detent.certify(machine, target, labels="outputs")
+    verdict = exactstate.certify(machine, target, labels="outputs")
     certificate = Certificate.of(machine, verdict, rounding={"float64": errors})
     assert certificate.proved == ("float64",)
 
@@ -86,7 +86,7 @@ def test_extract_refuses_what_is_not_finite_state(wrong: str) -> None:
         "reversal": r"reverses the order of steps",
     }
     with pytest.raises(InvalidInput, match=sentences[wrong]) as caught:
-        detent.extract(build(REFUSED[wrong]), symbols=SYMBOLS)
+        exactstate.extract(build(REFUSED[wrong]), symbols=SYMBOLS)
     assert "Adapter" in str(caught.value)
 
 
@@ -94,7 +94,7 @@ def test_extract_certificate_of_a_foreign_model_checks(tmp_path: Any) -> None:
     for kind in (Plain, CausalConv, Parallel):
         model = build(kind)
         machine, _ = read(model)
-        verdict = detent.certify(machine, machine.minimized, labels="outputs")
+        verdict = exactstate.certify(machine, machine.minimized, labels="outputs")
         rounding = {format: rounding_errors(model, machine, format) for format in ("float64", "float32")}
         certificate = Certificate.of(machine, verdict, name=kind.__name__, rounding=rounding)
         certificate.write(tmp_path / "certificate.json")
@@ -130,7 +130,7 @@ def test_adapter_equals_tracing() -> None:
         read=lambda h: model.readout(h + model.mlp(h)),
         model=model,
     )
-    machine, traced = detent.extract(adapter, symbols=SYMBOLS), read(model)[0]
+    machine, traced = exactstate.extract(adapter, symbols=SYMBOLS), read(model)[0]
     assert np.array_equal(machine.tables, traced.tables)
     assert np.array_equal(machine.readout, traced.readout)
     with pytest.raises(InvalidInput, match="comes from an adapter"):
@@ -153,7 +153,7 @@ def _not_finite() -> nn.Module:
 class Looping(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.embedding, self.memory = nn.Embedding(TOKENS, WIDTH), detent.NFSM(WIDTH, (2,))
+        self.embedding, self.memory = nn.Embedding(TOKENS, WIDTH), exactstate.NFSM(WIDTH, (2,))
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         h = self.embedding(tokens)
@@ -175,8 +175,8 @@ class Looping(nn.Module):
     (lambda: build(lambda: Around(None, lambda inner, h: h[:, -1:])), {}, r"picks single steps"),
 ])  # fmt: skip
 def test_extract_bad_input_gets_a_sentence(model: Any, options: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(DetentError, match=sentence):
-        detent.extract(model(), **{"symbols": SYMBOLS, **options})
+    with pytest.raises(ExactstateError, match=sentence):
+        exactstate.extract(model(), **{"symbols": SYMBOLS, **options})
 
 
 @pytest.mark.parametrize(("vectors", "sentence"), [
@@ -188,7 +188,7 @@ def test_extract_bad_input_gets_a_sentence(model: Any, options: dict[str, Any], 
 ])  # fmt: skip
 def test_extract_bad_vectors_get_a_sentence(vectors: dict[str, torch.Tensor], sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence):
-        detent.extract(build(Vectors), inputs=vectors)
+        exactstate.extract(build(Vectors), inputs=vectors)
 
 
 def test_extract_reads_half_precision_models_as_they_are() -> None:

@@ -11,16 +11,16 @@ import pytest
 import torch
 from torch import nn
 
-import detent
-from detent.certify import Certificate
-from detent.certify.check import check
-from detent.cli._app import run
-from detent.errors import InvalidInput, UnknownName
-from detent.extract import Adapter, Extracted, rounding_errors
-from detent.extract.graph.intervals import IntervalBounds
-from detent.extract.regions import Cells, attack, broken_radii, largest_radii, prototypes, prove, random_changes
-from detent.extract.result import InputRegions
-from detent.report.sentences import sentences
+import exactstate
+from exactstate.certify import Certificate
+from exactstate.certify.check import check
+from exactstate.cli._app import run
+from exactstate.errors import InvalidInput, UnknownName
+from exactstate.extract import Adapter, Extracted, rounding_errors
+from exactstate.extract.graph.intervals import IntervalBounds
+from exactstate.extract.regions import Cells, attack, broken_radii, largest_radii, prototypes, prove, random_changes
+from exactstate.extract.result import InputRegions
+from exactstate.report.sentences import sentences
 from tests.extract.graph.architectures import CausalConv, Vectors, build
 
 CENTERS = torch.tensor([[1.0, 0.0], [-1.0, 0.5], [0.0, -1.0]])
@@ -32,7 +32,7 @@ class Direct(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.memory, self.readout = detent.NFSM(2, (3, 2), remember=0.0), nn.Linear(2, 4)
+        self.memory, self.readout = exactstate.NFSM(2, (3, 2), remember=0.0), nn.Linear(2, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.readout(self.memory(x)[0])
@@ -55,7 +55,7 @@ class Residual(nn.Module):
 
 def read(kind: Any, seed: int = 0) -> tuple[nn.Module, Extracted]:
     model = build(kind, seed)
-    return model, detent.extract(model, inputs=dict(zip(SYMBOLS, CENTERS, strict=True)))
+    return model, exactstate.extract(model, inputs=dict(zip(SYMBOLS, CENTERS, strict=True)))
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +151,7 @@ class Wide(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.encoder = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 12))
-        self.memory, self.readout = detent.NFSM(12, (4, 4, 4, 3, 2, 4, 4, 4, 4, 4), remember=0.0), nn.Linear(12, 4)
+        self.memory, self.readout = exactstate.NFSM(12, (4, 4, 4, 3, 2, 4, 4, 4, 4, 4), remember=0.0), nn.Linear(12, 4)
         with torch.no_grad():
             width = self.memory.value_width
             faint = torch.full((10 * width,), 1e-4)
@@ -217,7 +217,7 @@ def test_prove_and_certificate(
     proved, proof = prove(machine, radii)
     assert proof, proof.explain()
     assert "whose inputs differ from the prototypes by at most" in proof.explain()
-    verdict = detent.certify(proved, proved.minimized, labels="outputs")
+    verdict = exactstate.certify(proved, proved.minimized, labels="outputs")
     errors = rounding_errors(model, proved, "float32")
     certificate = Certificate.of(proved, verdict, rounding={"float32": errors})
     assert certificate.proved == ("float32",)
@@ -242,7 +242,7 @@ def test_prove_and_certificate(
 
 def test_certificate_of_prototypes_alone(encoded: tuple[nn.Module, Extracted]) -> None:
     model, machine = encoded
-    verdict = detent.certify(machine, machine.minimized, labels="outputs")
+    verdict = exactstate.certify(machine, machine.minimized, labels="outputs")
     errors = rounding_errors(model, machine, "float32")
     certificate = Certificate.of(machine, verdict, rounding={"float32": errors})
     assert check(certificate.content)
@@ -252,7 +252,7 @@ def test_certificate_of_prototypes_alone(encoded: tuple[nn.Module, Extracted]) -
 
 def test_certificate_refuses_bounds_of_smaller_regions(encoded: tuple[nn.Module, Extracted]) -> None:
     model, machine = encoded
-    verdict = detent.certify(machine, machine.minimized, labels="outputs")
+    verdict = exactstate.certify(machine, machine.minimized, labels="outputs")
     proved, _ = prove(machine, 1e-3)
     at_prototypes = rounding_errors(model, machine, "float32")
     with pytest.raises(
@@ -324,12 +324,12 @@ def test_watch_and_regions_are_not_for_adapters() -> None:
     adapter = Adapter(
         encode=model.encoder, layers=[(model.memory, nn.Identity(), lambda _, y: y)], read=model.readout, model=model
     )
-    machine = detent.extract(adapter, inputs=dict(zip(SYMBOLS, CENTERS, strict=True)))
+    machine = exactstate.extract(adapter, inputs=dict(zip(SYMBOLS, CENTERS, strict=True)))
     with pytest.raises(InvalidInput, match=r"watch is for machines of traced models"):
         machine.watch(CENTERS)
     with pytest.raises(InvalidInput, match=r"regions are for machines whose symbols are input vectors"):
         largest_radii(machine)
-    certificate = Certificate.of(machine, detent.certify(machine, machine.minimized, labels="outputs"))
+    certificate = Certificate.of(machine, exactstate.certify(machine, machine.minimized, labels="outputs"))
     assert check(certificate.content)
     assert "inputs that are the prototypes: proved in no format" in certificate.summary()
 

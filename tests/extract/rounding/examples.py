@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import torch
 
-from detent.nn import NFSM, Backbone
+from exactstate.nn import NFSM, Backbone
 
 
 def build(width=8, heads=((3, 2),), *, symbols=3, labels=5, reach=1, seed=1, dictionary=None, answers=0, hidden=None):

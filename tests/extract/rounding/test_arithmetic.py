@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from detent.errors import InvalidConfig, UnknownName
-from detent.extract.rounding import ASSUMED, Assumptions
-from detent.extract.rounding.arithmetic import EXACT
-from detent.number_formats import FORMATS
+from exactstate.errors import InvalidConfig, UnknownName
+from exactstate.extract.rounding import ASSUMED, Assumptions
+from exactstate.extract.rounding.arithmetic import EXACT
+from exactstate.number_formats import FORMATS
 
 
 def test_assumptions_exist_for_every_format():

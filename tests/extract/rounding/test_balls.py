@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from detent.extract.rounding.balls import Ball, above, below, length, spectral
+from exactstate.extract.rounding.balls import Ball, above, below, length, spectral
 
 
 def exact(values):

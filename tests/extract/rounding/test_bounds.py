@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from detent.errors import InvalidInput, UnknownName
-from detent.extract.rounding import Assumptions, bounds, coarsest
-from detent.nn import Backbone
+from exactstate.errors import InvalidInput, UnknownName
+from exactstate.extract.rounding import Assumptions, bounds, coarsest
+from exactstate.nn import Backbone
 from tests.extract.rounding.examples import build, rows_of
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from detent.extract.rounding import ASSUMED, Assumptions
-from detent.extract.rounding.arithmetic import EXACT
-from detent.extract.rounding.balls import Ball
-from detent.extract.rounding.layers import STEEPEST, Affine, Gated, Norm, Silu, add, silu
-from detent.number_formats import NETWORK_FORMATS
+from exactstate.extract.rounding import ASSUMED, Assumptions
+from exactstate.extract.rounding.arithmetic import EXACT
+from exactstate.extract.rounding.balls import Ball
+from exactstate.extract.rounding.layers import STEEPEST, Affine, Gated, Norm, Silu, add, silu
+from exactstate.number_formats import NETWORK_FORMATS
 from tests.extract.rounding.machines import MOMENTS, ORDERS, STORE, Machine
 
 

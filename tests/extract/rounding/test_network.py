@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent.extract.rounding import ASSUMED
-from detent.extract.rounding.arithmetic import EXACT
-from detent.extract.rounding.balls import Ball
-from detent.extract.rounding.network import BackboneStages
-from detent.number_formats import NETWORK_FORMATS
+from exactstate.extract.rounding import ASSUMED
+from exactstate.extract.rounding.arithmetic import EXACT
+from exactstate.extract.rounding.balls import Ball
+from exactstate.extract.rounding.network import BackboneStages
+from exactstate.number_formats import NETWORK_FORMATS
 from tests.extract.rounding.examples import build
 from tests.extract.rounding.machines import STORE, Machine, Network
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from detent.extract import extract, rounding_errors
-from detent.extract.rounding import Traced
-from detent.extract.rounding import quick as quick_module
-from detent.extract.rounding.quick import quick_bounds_apply, quick_label_errors
+from exactstate.extract import extract, rounding_errors
+from exactstate.extract.rounding import Traced
+from exactstate.extract.rounding import quick as quick_module
+from exactstate.extract.rounding.quick import quick_bounds_apply, quick_label_errors
 from tests.extract.rounding.examples import build, rows_of
 from tests.extract.rounding.machines import MOMENTS, ORDERS, Machine, Network
 

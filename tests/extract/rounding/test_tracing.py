@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from detent.extract.network import EvaluatedNetwork
-from detent.extract.rounding import BoundedLogits, Traced, bounds
-from detent.extract.rounding import network as rounding_network
-from detent.extract.rounding.arithmetic import EXACT
-from detent.extract.rounding.tracing import _apart, at_risk
-from detent.number_formats import NETWORK_FORMATS
+from exactstate.extract.network import EvaluatedNetwork
+from exactstate.extract.rounding import BoundedLogits, Traced, bounds
+from exactstate.extract.rounding import network as rounding_network
+from exactstate.extract.rounding.arithmetic import EXACT
+from exactstate.extract.rounding.tracing import _apart, at_risk
+from exactstate.number_formats import NETWORK_FORMATS
 from tests.extract.rounding.examples import build, flat, rows_of
 from tests.extract.rounding.machines import MOMENTS, ORDERS, Machine, Network
 from tests.extract.rounding.real import Real

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from detent.extract.rounding import Assumptions, bounds
-from detent.number_formats import NETWORK_FORMATS
-from detent.ops import interface as backends
+from exactstate.extract.rounding import Assumptions, bounds
+from exactstate.number_formats import NETWORK_FORMATS
+from exactstate.ops import interface as backends
 from tests.conftest import backends_under_test
 from tests.extract.rounding.adversary import Adversary, worst
 from tests.extract.rounding.examples import build, flat, rows_of

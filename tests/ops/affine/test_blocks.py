@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from detent.ops.affine import blocks
-from detent.ops.affine.blocks import block, recur
-from detent.ops.affine.pdssm import choose
+from exactstate.ops.affine import blocks
+from exactstate.ops.affine.blocks import block, recur
+from exactstate.ops.affine.pdssm import choose
 from tests.ops.affine.close import ROUNDING, distance, gradients
 
 KERNELS = ("mamba", "aussm", "pdssm")

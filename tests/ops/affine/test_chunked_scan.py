@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from detent.ops.affine.chunked_scan import (
+from exactstate.ops.affine.chunked_scan import (
     STEPS,
     ColumnOneHot,
     ColumnOneHotAdjoint,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from detent.nn import AUSSM
-from detent.ops.affine import aussm
-from detent.ops.affine.complex_layout import ComplexLayout, NativeComplex, SplitComplex, complex_layout
+from exactstate.nn import AUSSM
+from exactstate.ops.affine import aussm
+from exactstate.ops.affine.complex_layout import ComplexLayout, NativeComplex, SplitComplex, complex_layout
 
 ROUNDING = 1e-12
 """Of the largest entry: two orders of the same few hundred operations in float64."""

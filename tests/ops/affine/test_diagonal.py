@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from detent.errors import InvalidInput
-from detent.ops.affine import diagonal_loop, diagonal_scan
+from exactstate.errors import InvalidInput
+from exactstate.ops.affine import diagonal_loop, diagonal_scan
 from tests.ops.affine.close import ROUNDING, distance, gradients
 
 LENGTHS = (1, 3, 16, 17, 64, 257, 1000)

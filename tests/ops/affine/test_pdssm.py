@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from detent.errors import InvalidInput
-from detent.ops.affine import pdssm
-from detent.ops.affine.workspace import Workspace
+from exactstate.errors import InvalidInput
+from exactstate.ops.affine import pdssm
+from exactstate.ops.affine.workspace import Workspace
 from tests.ops.affine.close import ROUNDING, distance
 
 

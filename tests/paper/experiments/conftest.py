@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from detent.train import Run, train
+from exactstate.train import Run, train
 
 
 @pytest.fixture(scope="session")

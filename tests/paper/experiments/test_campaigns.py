@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from detent import records
-from detent.certify.check import check
-from detent.train import Run, configure
-from detent.train.recipes import RECIPES
+from exactstate import records
+from exactstate.certify.check import check
+from exactstate.train import Run, configure
+from exactstate.train.recipes import RECIPES
 from paper.cli import run as command
 from paper.experiments.campaigns import CAMPAIGNS, free_story_row, output_machines, output_row, stack_row
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from detent import task as get_task
+from exactstate import task as get_task
 from paper.experiments import comparison
 
 

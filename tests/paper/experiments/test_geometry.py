@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from detent.nn import AUSSM, NFSM, PDSSM, Backbone, MambaMinus
+from exactstate.nn import AUSSM, NFSM, PDSSM, Backbone, MambaMinus
 from paper.experiments.geometry import GRID, SHOWN, WINDOWS, follow
 
 LENGTH = WINDOWS[-1] + SHOWN - 1

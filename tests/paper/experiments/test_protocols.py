@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from detent.automata import write_machine
-from detent.errors import InvalidConfig
+from exactstate.automata import write_machine
+from exactstate.errors import InvalidConfig
 from paper.experiments.protocols import PROTOCOLS, protocol_row
 from paper.tables import protocols_table
 from tests.learning.machines import handshake, sessions

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-import detent
-from detent.certify.check import rounded_down
-from detent.extract.regions import largest_radii, random_changes
+import exactstate
+from exactstate.certify.check import rounded_down
+from exactstate.extract.regions import largest_radii, random_changes
 from paper.experiments.regions import REGIONS, centers, cloud_row, distill
 from tests.docs.conftest import ROOT
 
@@ -25,8 +25,8 @@ def test_cloud_row_has_radii_in_order_and_no_changes() -> None:
 
 def test_random_changes_of_a_distilled_network() -> None:
     model, points, _ = distill("S3", 200, 42)
-    target = detent.task("S3").machine
-    machine = detent.extract(model, inputs=dict(zip(target.symbols, points, strict=True)), labels=target.states)
+    target = exactstate.task("S3").machine
+    machine = exactstate.extract(model, inputs=dict(zip(target.symbols, points, strict=True)), labels=target.states)
     assert random_changes(machine, largest_radii(machine), tries=2000) == 0
 
 

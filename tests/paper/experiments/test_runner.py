@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from detent import records
-from detent.errors import InvalidConfig, UnknownName
-from detent.records import Row
+from exactstate import records
+from exactstate.errors import InvalidConfig, UnknownName
+from exactstate.records import Row
 from paper.cli import run as command
 from paper.experiments.campaigns import CAMPAIGNS
 from paper.experiments.runner import Campaign, Job, Options, run
@@ -84,7 +84,7 @@ def test_run_command_prints_lines_json_and_interruptions(
     rows = str(tmp_path / "rows.jsonl")
     assert command(["run", "squares", "--rows", rows, "--seeds", "1,2", "--set", "fail_at=2"]) == 130
     out, err = capsys.readouterr()
-    assert (out, err) == ("1: done\n", "detent: interrupted; repeat the command to resume squares.\n")
+    assert (out, err) == ("1: done\n", "exactstate: interrupted; repeat the command to resume squares.\n")
     assert command(["run", "squares", "--rows", rows, "--seeds", "1,2", "--json"]) == 0
     assert '"square": 4' in capsys.readouterr().out
     assert command(["run", "squares", "--rows", rows, "--seeds", "1,2"]) == 0

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from detent import NFSM
-from detent.errors import InvalidConfig
-from detent.nn import Backbone
-from detent.tasks import task as get_task
-from detent.train import answer_cascade
-from detent.train.margins import margin_shortfall
+from exactstate import NFSM
+from exactstate.errors import InvalidConfig
+from exactstate.nn import Backbone
+from exactstate.tasks import task as get_task
+from exactstate.train import answer_cascade
+from exactstate.train.margins import margin_shortfall
 from paper.experiments import story_learning as module
 from paper.experiments.campaigns import CAMPAIGNS
 from paper.experiments.story_learning import MARGIN, Stories, certified, fit, widen_margins, widest

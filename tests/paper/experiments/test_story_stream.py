@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from detent.train import Run
+from exactstate.train import Run
 from paper.experiments.story_stream import stream_of_run, stream_rows
 
 

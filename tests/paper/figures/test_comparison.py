@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from detent.errors import InvalidInput
+from exactstate.errors import InvalidInput
 from paper.figures import comparison
 from tests.report.figures.drawn import data, lines, nothing_sticks_out, svg, words
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from detent.report.figures import style
+from exactstate.report.figures import style
 from paper.figures import geometry
 from tests.report.figures.drawn import data, lines, nothing_sticks_out, svg, words
 

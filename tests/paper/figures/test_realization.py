@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from detent.automata import Moore, cyclic, flip_flop, symmetric, tomita
-from detent.errors import InvalidConfig, InvalidMachine
+from exactstate.automata import Moore, cyclic, flip_flop, symmetric, tomita
+from exactstate.errors import InvalidConfig, InvalidMachine
 from paper.figures.realization import AMBIGUOUS, cell_rows, exploring_word, paint
 from tests.report.figures.drawn import nothing_sticks_out, svg, words
 

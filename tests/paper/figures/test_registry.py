@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from detent import records
+from exactstate import records
 from paper.figures.registry import FIGURES
 
 ROOT = Path(__file__).parents[3]

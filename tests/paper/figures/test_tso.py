@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from matplotlib.patches import PathPatch
 
-from detent import records
-from detent.errors import InvalidInput
+from exactstate import records
+from exactstate.errors import InvalidInput
 from paper.figures import tso
 from tests.report.figures.drawn import nothing_sticks_out, svg, words
 

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from detent.automata import Semiautomaton
+from exactstate.automata import Semiautomaton
 
 
 def last_symbols(k: int, A: int = 2) -> Semiautomaton:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from detent.errors import InvalidConfig
+from exactstate.errors import InvalidConfig
 from paper.theory.capacity import InvariantSets, affine, invariant_sets, monotone, stack_of_two
 
 

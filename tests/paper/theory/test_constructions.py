@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from detent.automata import cyclic, definite
-from detent.errors import InvalidInput
+from exactstate.automata import cyclic, definite
+from exactstate.errors import InvalidInput
 from paper.theory.branches import branch
 from paper.theory.constructions import shift_register
 from paper.theory.realization import realizes

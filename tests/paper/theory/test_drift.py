@@ -9,7 +9,7 @@ from typing import Any
 import mpmath
 import pytest
 
-from detent.errors import InvalidConfig, UnknownName
+from exactstate.errors import InvalidConfig, UnknownName
 from paper.theory.drift import (
     CHUNK,
     FORMATS,

@@ -7,8 +7,8 @@ from fractions import Fraction as F
 import numpy as np
 import pytest
 
-from detent.automata import Semiautomaton
-from detent.errors import InvalidInput
+from exactstate.automata import Semiautomaton
+from exactstate.errors import InvalidInput
 from paper.theory.capacity import affine, invariant_sets
 from paper.theory.ellipsoids import Ellipsoid, invariant_ellipsoid, lyapunov
 from paper.theory.horizons import escape

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from detent.errors import UnknownName
+from exactstate.errors import UnknownName
 from paper.theory.gap import FORMATS, MODELS, Diagonal, PermutedDiagonal, Tables, gap_rows, gaps
 
 SMALL = {"words": 5, "length": 700, "per_decade": 6}

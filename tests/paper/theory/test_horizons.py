@@ -8,8 +8,8 @@ from math import ceil, log, sin
 import numpy as np
 import pytest
 
-from detent.automata import Semiautomaton, cyclic, definite, flip_flop, symmetric
-from detent.errors import BudgetExceeded, InvalidConfig
+from exactstate.automata import Semiautomaton, cyclic, definite, flip_flop, symmetric
+from exactstate.errors import BudgetExceeded, InvalidConfig
 from paper.theory.constructions import shift_register
 from paper.theory.drift import RoundedRotation, circle_point
 from paper.theory.horizons import (

@@ -7,7 +7,7 @@ from fractions import Fraction as F
 import numpy as np
 import pytest
 
-from detent.automata import Semiautomaton
+from exactstate.automata import Semiautomaton
 from paper.theory.constructions import shift_register
 from paper.theory.perturbation import attack, perturbed, random_perturbations, shortest_attack, wrong_steps
 from tests.paper.theory.machines import last_symbols

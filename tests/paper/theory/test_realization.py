@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from detent.automata import Semiautomaton, cyclic, factor, flip_flop, symmetric
-from detent.errors import InvalidConfig, InvalidInput
+from exactstate.automata import Semiautomaton, cyclic, factor, flip_flop, symmetric
+from exactstate.errors import InvalidConfig, InvalidInput
 from paper.theory.constructions import (
     eta_0,
     from_factoring,
@@ -77,7 +77,7 @@ def test_realizes_stacked_cascade_with_updated_index() -> None:
     feed = [[0, 1, 2], [1, 1, 0], [2, 0, 2]]
     triple, target = stacked(below, above, feed)
     assert realizes(triple, target, 0.49).proved
-    from detent.automata import cascade
+    from exactstate.automata import cascade
 
     other = cascade(below, above, feed, reads="previous")
     assert not realizes(triple, other, 0.49)

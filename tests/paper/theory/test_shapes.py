@@ -7,7 +7,7 @@ from fractions import Fraction as F
 import numpy as np
 import pytest
 
-from detent.errors import InvalidInput, UnknownName
+from exactstate.errors import InvalidInput, UnknownName
 from paper.theory.shapes import NORMS, AffineImage, Ball, Box, check_norm, exact, extreme_perturbation, within
 
 rng = np.random.default_rng(5)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from detent.automata.draw.save import save
+from exactstate.automata.draw.save import save
 
 
 def data(line: Any) -> tuple[list[float], list[float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from detent.report.figures import length_sweep as sweep
+from exactstate.report.figures import length_sweep as sweep
 from tests.report.figures.drawn import data, lines, nothing_sticks_out, svg, words
 
 

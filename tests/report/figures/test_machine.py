@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from detent.automata import Mealy, Moore, cyclic, symmetric, tomita
-from detent.report.figures.machine import compare, paint, renumbered
+from exactstate.automata import Mealy, Moore, cyclic, symmetric, tomita
+from exactstate.report.figures.machine import compare, paint, renumbered
 from tests.report.figures.drawn import svg, words
 
 

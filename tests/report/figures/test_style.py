@@ -8,8 +8,8 @@ import matplotlib
 import numpy as np
 import pytest
 
-from detent.errors import InvalidInput
-from detent.report.figures import style
+from exactstate.errors import InvalidInput
+from exactstate.report.figures import style
 
 # Machado, Oliveira and Fernandes 2009, severity 1.0, on linear RGB
 BLIND = {

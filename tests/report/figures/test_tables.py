@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from detent.automata import symmetric
-from detent.report.figures import tables
+from exactstate.automata import symmetric
+from exactstate.report.figures import tables
 from tests.report.figures.drawn import nothing_sticks_out, svg, words
 
 ROWS = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from detent.automata import symmetric, tomita
-from detent.runtime import Machine
+from exactstate.automata import symmetric, tomita
+from exactstate.runtime import Machine
 from tests.runtime import examples
 from tests.runtime.test_io import ugly
 

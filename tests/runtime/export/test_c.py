@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from detent.automata import Mealy
-from detent.errors import InvalidConfig
-from detent.runtime import Machine
-from detent.runtime.export import to_c
-from detent.runtime.export.c import quoted
-from detent.runtime.filter import Filter
+from exactstate.automata import Mealy
+from exactstate.errors import InvalidConfig
+from exactstate.runtime import Machine
+from exactstate.runtime.export import to_c
+from exactstate.runtime.export.c import quoted
+from exactstate.runtime.filter import Filter
 from tests.runtime.export.programs import MACHINES, words
 from tests.runtime.test_io import UGLY
 

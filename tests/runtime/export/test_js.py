@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from detent.runtime.export import to_javascript
+from exactstate.runtime.export import to_javascript
 from tests.runtime.export.programs import MACHINES, words
 
 NODE = shutil.which("node")

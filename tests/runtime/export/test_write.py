@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from detent.errors import BrokenFile, UnknownName
-from detent.runtime.export import to_c, to_javascript
+from exactstate.errors import BrokenFile, UnknownName
+from exactstate.runtime.export import to_c, to_javascript
 from tests.runtime.export.programs import MACHINES
 
 

@@ -1,5 +1,5 @@
 /**
- * Machines in DOT: the files that detent, LearnLib and AALpy write. States are nodes, transitions are edges with labels:
+ * Machines in DOT: the files that exactstate, LearnLib and AALpy write. States are nodes, transitions are edges with labels:
  * `symbol` or `input/output`; Moore outputs stand in the node, `name / output` or the record `name|output`; a double circle
  * accepts. The start is where an edge from a node without a label leads.
  */
@@ -164,7 +164,7 @@ class Reader {
 export function machineFromDot(text: string): Machine {
   const reader = new Reader(text);
   const graph = reader.read();
-  const own = graph.attributes.has("detent_machine");
+  const own = graph.attributes.has("exactstate_machine");
   const markers = new Set(
     [...graph.nodes.values()]
       .filter((node) => node.name === "__start0" || (node.attributes.get("label") === "" && !graph.edges.some((e) => e.target === node.name)))
@@ -181,7 +181,7 @@ export function machineFromDot(text: string): Machine {
   const named = nodes.map((node) => nameAndOutput(node, kind, unescape));
   const distinct = new Set(named.map(([name]) => name)).size === named.length;
   const states = distinct ? named.map(([name]) => name) : nodes.map((node) => node.name);
-  const builder = new Builder(listed(graph, "detent_symbols", unescape), listed(graph, "detent_outputs", unescape), kind);
+  const builder = new Builder(listed(graph, "exactstate_symbols", unescape), listed(graph, "exactstate_outputs", unescape), kind);
   const stateOutputs = named.map(([, output]) => (output === null ? -1 : builder.output(output)));
   const steps: [number, number, number, number, number][] = [];
   for (const edge of edges) {
@@ -200,9 +200,9 @@ export function machineFromDot(text: string): Machine {
 type DotKind = Kind | "dfa";
 
 function kindOf(graph: Graph, nodes: DotNode[], edges: DotEdge[], hasStart: boolean): DotKind {
-  const own = graph.attributes.get("detent_machine");
+  const own = graph.attributes.get("exactstate_machine");
   if (own !== undefined) {
-    if (!["mealy", "moore", "dfa", "semiautomaton"].includes(own)) throw new NotMachine(`detent_machine=${quoted(own, 20)} is not a kind of machine.`);
+    if (!["mealy", "moore", "dfa", "semiautomaton"].includes(own)) throw new NotMachine(`exactstate_machine=${quoted(own, 20)} is not a kind of machine.`);
     return own as DotKind;
   }
   if (nodes.some((node) => node.attributes.get("shape") === "doublecircle")) return "dfa";

@@ -1,4 +1,4 @@
-/** Moore and Mealy machines with integer tables, and the file format of detent/runtime/FORMAT.md. */
+/** Moore and Mealy machines with integer tables, and the file format of exactstate/runtime/FORMAT.md. */
 
 import { Float, Int, isWellFormed, type Json, NotJson, parseJson, quoted } from "../json";
 
@@ -67,8 +67,12 @@ const ALWAYS = ["format", "version", "kind", "symbols", "states", "tables"];
 const WITH_OUTPUTS = [...ALWAYS, "start", "outputs", "readout"];
 
 export function machineFromContent(content: Json): Machine {
-  if (!(content instanceof Map) || content.get("format") !== "detent-machine") {
-    throw new NotMachine('wanted a JSON object with "format": "detent-machine"; this is some other JSON.');
+  const format = content instanceof Map ? content.get("format") : undefined;
+  if (typeof format === "string" && format !== "exactstate-machine" && format.endsWith("-machine")) {
+    throw new NotMachine(`the format is ${quoted(format)}, of another program or an older version; wanted "exactstate-machine", with the same entries.`);
+  }
+  if (!(content instanceof Map) || format !== "exactstate-machine") {
+    throw new NotMachine('wanted a JSON object with "format": "exactstate-machine"; this is some other JSON.');
   }
   const version = content.get("version");
   if (!(version instanceof Int) || version.value !== 1n) throw wrong("version", version ?? null, "1");
@@ -174,10 +178,10 @@ function checkHeads(machine: Machine, heads: Head[]): void {
   if (new Set(stateOf.values()).size < machine.states.length) throw new NotMachine("some state is never reached by the heads.");
 }
 
-/** The machine as a file that detent reads. */
+/** The machine as a file that exactstate reads. */
 export function machineToJson(machine: Machine): string {
   const entries: [string, unknown][] = [
-    ["format", "detent-machine"],
+    ["format", "exactstate-machine"],
     ["version", 1],
     ["kind", machine.kind],
     ["symbols", machine.symbols],

@@ -1,6 +1,6 @@
 /**
- * A second, independent check of a certificate, written from detent/certify/FORMAT.md. The first one is
- * detent/certify/check.py; the tests compare their verdicts on thousands of changed certificates.
+ * A second, independent check of a certificate, written from exactstate/certify/FORMAT.md. The first one is
+ * exactstate/certify/check.py; the tests compare their verdicts on thousands of changed certificates.
  *
  * Where check.py replays every listed configuration, this one explores: it starts at the initial configuration and the
  * initial pair, follows every permitted symbol, and compares what it has found with what the file lists.

@@ -45,7 +45,7 @@ export interface Question {
 
 export interface Certificate {
   name: string;
-  made: Record<"detent" | "python" | "numpy", string>;
+  made: Record<"exactstate" | "python" | "numpy", string>;
   weights: string;
   evaluated: string;
   symbols: string[];
@@ -140,11 +140,11 @@ export function readForm(raw: JsonObject): Certificate {
   checkFormat(raw);
   object(raw, "the certificate", raw.has("regions") ? [...ENTRIES, "regions"] : ENTRIES);
   const get = (key: string): Json => raw.get(key)!;
-  const made = object(get("made"), "made", ["detent", "python", "numpy"]);
+  const made = object(get("made"), "made", ["exactstate", "python", "numpy"]);
   const version = (key: string): string => string(made.get(key)!, `made.${key}`);
   const origin = {
     name: string(get("name"), "name"),
-    made: { detent: version("detent"), python: version("python"), numpy: version("numpy") },
+    made: { exactstate: version("exactstate"), python: version("python"), numpy: version("numpy") },
     weights: digest(get("weights"), "weights"),
     evaluated: oneOf(get("evaluated"), "evaluated", ["float64", "float32"]),
   };
@@ -186,8 +186,12 @@ export function readForm(raw: JsonObject): Certificate {
 
 /** Format and version, before anything else is read. */
 export function checkFormat(content: Json): asserts content is JsonObject {
-  if (!(content instanceof Map) || content.get("format") !== "detent-certificate") {
-    throw new Refused('wanted a JSON object with "format": "detent-certificate"; this is some other JSON.');
+  const format = content instanceof Map ? content.get("format") : undefined;
+  if (typeof format === "string" && format !== "exactstate-certificate" && format.endsWith("-certificate")) {
+    throw new Refused(`the format is ${shown(format)}, of another program or an older version; wanted "exactstate-certificate".`);
+  }
+  if (!(content instanceof Map) || format !== "exactstate-certificate") {
+    throw new Refused('wanted a JSON object with "format": "exactstate-certificate"; this is some other JSON.');
   }
   const version = content.get("version") ?? null;
   if (!(version instanceof Int) || version.value !== 1n) {

@@ -27,13 +27,13 @@ export function sentences(c: Certificate): string[] {
     `The network has heads of ${heads} indices${c.reach > 1 ? `, and convolutions over ${c.reach} symbols` : ""}. Words reach ${tuples.toLocaleString("en")} of ${joint.toLocaleString("en")} joint indices${c.configurations.length > tuples ? `, in ${count(c.configurations.length, "configuration")}` : ""}.`,
     proved.length ? `Given margins and error bounds as in the file, rounding changes nothing in ${proved.join(", ")}${others.length ? `; not proved in ${others.join(", ")}` : ""}.` : others.length ? `In ${others.join(", ")} it is not proved that rounding changes nothing.` : `No number format was tried; logits were evaluated in ${c.evaluated}.`,
     ...(c.regions ? [regionSentence(c.regions, c.grammar ? "every sequence of the grammar" : "every sequence", proved)] : []),
-    `It is about the weights with the SHA-256 ${c.weights.slice(0, 16)}…, written by detent ${c.made.detent}.`,
+    `It is about the weights with the SHA-256 ${c.weights.slice(0, 16)}…, written by exactstate ${c.made.exactstate}.`,
   ];
 }
 
 /** What the check does not establish. */
 export const NOT_ESTABLISHED =
-  "Established is that the file is consistent: its machine computes its target. Not established is which weights it is about, which task its target is, and where margins and error bounds come from: detent check --weights and --against find that out. The seal is a checksum, not a signature.";
+  "Established is that the file is consistent: its machine computes its target. Not established is which weights it is about, which task its target is, and where margins and error bounds come from: exactstate check --weights and --against find that out. The seal is a checksum, not a signature.";
 
 export function columnMargins(c: Certificate): Margin[] {
   const logits = (c.raw.get("margins") as Map<string, Json>).get("logits") as Json[][][][];

@@ -1,5 +1,5 @@
 /**
- * The recipe `gradient` of detent/train/gradient.py in small: train wide on words and labels, prune while fresh words stay
+ * The recipe `gradient` of exactstate/train/gradient.py in small: train wide on words and labels, prune while fresh words stay
  * right, extract the machine, and only then look at the target. Margins are not widened here and nothing is compressed.
  */
 
@@ -46,7 +46,7 @@ export const SETTINGS = {
   steps: 3000, moreSteps: 150, rounds: 3, pruneSteps: 100, pruneFailures: 2, width: 32, hidden: 64, maxConfigurations: 20_000,
 };
 
-/** Wide heads for so many labels, as in detent/train/config.py. */
+/** Wide heads for so many labels, as in exactstate/train/config.py. */
 export function wideShape(symbols: number, labels: number): ConstructorParameters<typeof Network>[0] {
   const few = labels <= 16;
   const indices = few ? Math.max(12, Math.ceil(1.5 * labels)) : 12;

@@ -35,7 +35,7 @@ export class LearnPanel implements Panel {
         p("A small network sees words and, after every symbol, the right label. It is never shown a table. It starts with eight heads of at least twelve indices, many more than it needs: each is another draw, and some will fit."),
         p("Forward, every step takes the ", h("em", {}, "arg max"), ": an exact table. Backward, the gradient goes through the softmax. A label counts up to the first error of its word; after that the state is wrong and labels say little."),
         p("When 256 fresh words of 64 symbols are all right, heads are removed, the least useful first, as long as fresh words stay right. What is left is read out as a machine, and only then compared with the target, on ", h("em", {}, "all"), " words at once."),
-        h("p", { class: "soft" }, "Each square is a head's table for one symbol: from column to row, darker is likelier. The recipe is that of detent train, on a smaller network; margins are not widened here, so there is no certificate at the end."),
+        h("p", { class: "soft" }, "Each square is a head's table for one symbol: from column to row, darker is likelier. The recipe is that of exactstate train, on a smaller network; margins are not widened here, so there is no certificate at the end."),
       ],
       [
         this.picker.element, this.picker.status.element, h("div", { class: "row" }, this.go, button("New seed", () => this.reseed())),
@@ -63,7 +63,7 @@ export class LearnPanel implements Panel {
     const large = machine.states.length > MAX_STATES || machine.outputs.length > MAX_STATES || machine.symbols.length > MAX_SYMBOLS;
     this.go.disabled = large;
     if (large) {
-      this.status.bad(`This machine has ${count(machine.states.length, "state")} and ${count(machine.symbols.length, "symbol")}; the page trains up to ${MAX_STATES} and ${MAX_SYMBOLS}. detent train takes larger ones.`);
+      this.status.bad(`This machine has ${count(machine.states.length, "state")} and ${count(machine.symbols.length, "symbol")}; the page trains up to ${MAX_STATES} and ${MAX_SYMBOLS}. exactstate train takes larger ones.`);
     } else {
       this.status.say(`${count(machine.symbols.length, "symbol")}, ${count(machine.outputs.length, "label")}. Seed ${this.seed}.`);
     }
@@ -123,7 +123,7 @@ export class LearnPanel implements Panel {
     const { machine, difference } = outcome;
     const time = `${seconds.toFixed(1)} s`;
     if (!machine) {
-      this.status.bad(`Not learned in ${count(outcome.steps, "step")} (${time}). Another seed may do; detent train tries more heads by itself.`);
+      this.status.bad(`Not learned in ${count(outcome.steps, "step")} (${time}). Another seed may do; exactstate train tries more heads by itself.`);
       return;
     }
     const heads = `${count(outcome.heads.length, "head")} of ${outcome.heads.join(" and ")} indices`;

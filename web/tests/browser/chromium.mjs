@@ -11,7 +11,7 @@ export const executable = PLACES.find((path) => existsSync(path));
 
 /** @returns {Promise<{browser: import("playwright-core").BrowserContext, close: () => Promise<void>}>} */
 export async function open(options = {}) {
-  const profile = mkdtempSync(join(tmpdir(), "detent-web-"));
+  const profile = mkdtempSync(join(tmpdir(), "exactstate-web-"));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: executable,
     headless: true,

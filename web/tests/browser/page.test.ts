@@ -12,11 +12,11 @@ import { executable, open } from "./chromium.mjs";
 import { CONTRASTS, WIDER } from "./look";
 
 const BUILT = new URL("../../dist/index.html", import.meta.url).pathname;
-const COMMITTED = new URL("../../../detent/report/play.html", import.meta.url).pathname;
+const COMMITTED = new URL("../../../exactstate/report/play.html", import.meta.url).pathname;
 const CERTIFICATES = new URL("../../../results/certificates/gradient/", import.meta.url).pathname;
 const ADDRESS = pathToFileURL(BUILT).href;
 const PANELS = ["scan", "drift", "learn", "certificate", "compare"];
-const files = mkdtempSync(join(tmpdir(), "detent-files-"));
+const files = mkdtempSync(join(tmpdir(), "exactstate-files-"));
 
 function file(name: string, text: string): string {
   const path = join(files, name);
@@ -29,7 +29,7 @@ describe("the build", () => {
     expect(existsSync(BUILT), "build it first: make web").toBe(true);
     const built = readFileSync(BUILT);
     expect(built.length).toBeLessThan(400_000);
-    expect(built.equals(readFileSync(COMMITTED)), "detent/report/play.html is not what the sources give: make web").toBe(true);
+    expect(built.equals(readFileSync(COMMITTED)), "exactstate/report/play.html is not what the sources give: make web").toBe(true);
   });
   test("names no address but the namespace of SVG", () => {
     expect([...new Set(readFileSync(BUILT, "utf-8").match(/https?:\/\/[^\s"'`]*/g))]).toEqual(["http://www.w3.org/2000/svg"]);
@@ -156,7 +156,7 @@ describe.skipIf(!executable)("in chromium", () => {
         const last = page.locator("svg.scan > g").nth(-2).locator("title").last();
         expect(await last.textContent()).toContain(`after ${row.word.length} symbol`);
       }
-      await drop([file("broken.json", '{"format": "detent-machine", "version": 9}')]);
+      await drop([file("broken.json", '{"format": "exactstate-machine", "version": 9}')]);
       await appears("#panel-scan .status.bad", "version");
       quiet();
     });
@@ -246,7 +246,7 @@ describe.skipIf(!executable)("in chromium", () => {
   test("names cannot become markup", async () => {
     const names = ["<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>", '"><svg onload=alert(3)>', "\u202eabc"];
     const hostile = file("<b>hostile<b>.json", JSON.stringify({
-      format: "detent-machine", version: 1, kind: "moore", symbols: names.slice(0, 3), states: names, tables: [[1, 2, 3, 0], [0, 1, 2, 3], [3, 3, 3, 3]],
+      format: "exactstate-machine", version: 1, kind: "moore", symbols: names.slice(0, 3), states: names, tables: [[1, 2, 3, 0], [0, 1, 2, 3], [3, 3, 3, 3]],
       start: 0, outputs: names, readout: [0, 1, 2, 3],
     }));
     for (const panel of PANELS) {

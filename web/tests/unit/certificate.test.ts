@@ -11,7 +11,7 @@ const KEPT = new URL("../../../results/certificates/", import.meta.url);
 const kept = (readdirSync(KEPT, { recursive: true }) as string[]).filter((name) => name.endsWith(".json")).sort();
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
-describe("certificates that detent has written", () => {
+describe("certificates that exactstate has written", () => {
   test("there are some", () => expect(kept.length).toBeGreaterThan(15));
   test.each(kept)("%s is valid", (name) => {
     expect(checkFile(readFileSync(new URL(name, KEPT))).findings).toEqual([]);
@@ -134,7 +134,7 @@ describe("the seal", () => {
 
 describe("regions of inputs", () => {
   const regions = { norm: "linf", centers: [[0], [9]], radii: [0.3199, 0.3199] };
-  test("are stated as detent check states them", () => {
+  test("are stated as exactstate check states them", () => {
     expect(regionSentence(regions, "every sequence", ["float32"])).toBe(
       "Correct on every sequence of any length whose inputs differ from the prototypes by at most 0.319 in every coordinate; proved in float32.",
     );

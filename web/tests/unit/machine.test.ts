@@ -101,9 +101,9 @@ describe("bad files", () => {
   test.each([
     ["", "this is not JSON"],
     ["[]", "some other JSON"],
-    ['{"format": "detent-machine", "format": 1}', "occurs twice"],
+    ['{"format": "exactstate-machine", "format": 1}', "occurs twice"],
     [`${"[".repeat(100_000)}`, "nested too deep"],
-    ['{"format": "detent-machine", "version": 1.0}', "the entry version is 1"],
+    ['{"format": "exactstate-machine", "version": 1.0}', "the entry version is 1"],
     ["NaN", "not a JSON number"],
   ])("%.40s", (text, reason) => expect(() => machineFromJson(text)).toThrow(reason));
 

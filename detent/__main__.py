@@ -1,5 +1,0 @@
-"""`python -m detent` is `detent`."""
-
-from detent.cli import main
-
-main()

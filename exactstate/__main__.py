@@ -1,0 +1,5 @@
+"""`python -m exactstate` is `exactstate`."""
+
+from exactstate.cli import main
+
+main()

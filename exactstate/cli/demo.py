@@ -1,0 +1,184 @@
+"""`exactstate demo`: train S3 by gradient, certify it, sweep it to a million steps beside a GRU and a Mamba."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from exactstate.cli._errors import Interrupted
+from exactstate.cli._output import AsJson, print_json, show
+from exactstate.records import Row
+
+if TYPE_CHECKING:
+    from exactstate.train import TrainConfig
+
+MAX_LENGTH, BASELINE_MAX_LENGTH = 1 << 20, 1 << 12
+BASELINES = {"gru": "GRU", "mamba": "Mamba"}
+
+Print = Callable[..., None]
+STAGES = {
+    "learned": "learned after {steps} steps with {heads} heads of {sizes} indices",
+    "pruned": "pruned to {heads} heads of {sizes} indices",
+    "compressed": "the machine distilled into {heads} heads of {sizes} indices",
+}
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the runs are saved.")] = Path(
+        "runs/demo"
+    ),
+    max_length: Annotated[int, typer.Option("--max-length", min=2, help="Longest words of the sweep.")] = MAX_LENGTH,
+    as_json: AsJson = False,
+) -> None:
+    """Train S3 by gradient, prune, certify, sweep to a million steps, beside a GRU and a Mamba; write the report.
+
+    A second call shows the saved results. Exit code 0 when the NFSM is certified and does not fail, and the Mamba does.
+
+    Examples:
+
+        exactstate demo
+        exactstate demo --out demos/s3 --json
+    """
+    import torch
+
+    began = time.perf_counter()
+    torch.set_num_threads(1)  # small batches: a second thread costs more than it saves
+    write: Print = (lambda *_: None) if as_json else _write
+    try:
+        rows = {"nfsm": _nfsm(out / "nfsm", max_length, write)}
+        rows |= {cell: _baseline(cell, out / cell, max_length, write) for cell in BASELINES}
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted; repeat the command to resume {out}.") from None
+    report = _write_reports(out, rows)
+    nfsm_holds = rows["nfsm"]["certified"] and rows["nfsm"]["failing_length"] is None
+    as_expected = nfsm_holds and rows["mamba"]["failing_length"] is not None
+    if as_json:
+        print_json({**rows, "report": str(report), "seconds": round(time.perf_counter() - began, 1)})
+    else:
+        _write_summary(rows)
+        _write_next_steps(report, time.perf_counter() - began)
+    raise typer.Exit(0 if as_expected else 1)
+
+
+def _nfsm(folder: Path, max_length: int, write: Print) -> Row:
+    from exactstate.evaluate import sweep_run
+    from exactstate.report.sentences import claim
+    from exactstate.train import train
+
+    write("Three cards in a row, and two moves: swap the first two, or swap the last two. What is their order now?")
+    write("This is the task S3. Train an NFSM by gradient on short words, labeled with the order after every move")
+    run = train("S3", out=folder)
+    for stage, row in run.stages.items():
+        sizes = ", ".join(map(str, row["heads"]))
+        write(
+            f"{STAGES[stage].format(steps=run.steps, heads=len(row['heads']), sizes=sizes)} ({row['seconds']:.1f} s)", 1
+        )
+    write("Extract the machine from the weights, compare it with S3 on every word, bound the rounding error")
+    write(claim(run.certificate().content) if run.certified else run.verdict.explain(), 1)
+    write(f"Test it as well: 64 words of {max_length:,} moves")
+    swept, row = sweep_run(folder, max_length=max_length)
+    write(f"{_result(swept.failing_length)} ({swept.seconds:.1f} s)", 1)
+    return {**row, "steps": run.steps, "training_seconds": round(run.seconds, 2)}
+
+
+def _baseline(cell: str, folder: Path, max_length: int, write: Print) -> Row:
+    from exactstate.evaluate import sweep_run
+    from exactstate.train import train
+
+    config = _baseline_config(cell)
+    write(f"Train a small {BASELINES[cell]} on the same task, on words of {config.end_to_end.length} moves")
+    run = train(config, out=folder)
+    write(f"{run.accuracy:.0%} of fresh words correct, {run.steps} steps, {run.seconds:.1f} s", 1)
+    write("Test it on longer words")
+    swept, row = sweep_run(folder, max_length=min(max_length, BASELINE_MAX_LENGTH))
+    shares = [f"{length}: {share:.0%}" for length, share in sorted(swept.accuracies.items()) if length >= 8]
+    write(f"{_result(swept.failing_length)}; words correct by length: {', '.join(shares)}", 1)
+    return {**row, "steps": run.steps, "training_seconds": round(run.seconds, 2)}
+
+
+def _baseline_config(cell: str) -> TrainConfig:
+    """One layer, as small as learns the task in seconds."""
+    from exactstate.train import EndToEndConfig, TrainConfig
+
+    size, lr = (64, 1e-2) if cell == "gru" else (32, 3e-3)
+    return TrainConfig(
+        task="S3", cell=cell, recipe="demo", layers=1, width=size, channels=size, states=16, dropout=0.0,
+        end_to_end=EndToEndConfig(
+            batch=64, length=16, lr=lr, final_lr=lr / 10, steps=400, check_every=25, check_words=256,
+            stop_accuracy=0.99, stop_checks=2,
+        ),
+    )  # fmt: skip
+
+
+def _write_reports(out: Path, rows: dict[str, Row]) -> Path:
+    """The reports of all runs; that of the NFSM shows all sweeps."""
+    from exactstate import records
+    from exactstate.report import write_report
+    from exactstate.train.run_dir import RunDir
+
+    for name, shown in {**{cell: [cell] for cell in BASELINES}, "nfsm": [*rows]}.items():
+        lines = "".join(json.dumps(rows[one]) + "\n" for one in shown)
+        records.write_atomically(RunDir(out / name).sweeps_path, lines)
+        report = write_report(out / name)
+    return report
+
+
+def _write_summary(rows: dict[str, Row]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    _write("Summary")
+    nfsm = rows["nfsm"]
+    table = Table(box=None, show_header=False, padding=(0, 2))
+    proved = "proved correct on every word of every length" if nfsm["certified"] else "not proved correct"
+    failing = nfsm["failing_length"]
+    tested = f"tested up to {nfsm['max_length']:,} moves" if failing is None else f"fails at {failing:,} moves"
+    table.add_row(Text("NFSM", style="bold"), f"{proved}; {tested}")
+    for cell, name in BASELINES.items():
+        longest, share = max((int(length), share) for length, share in rows[cell]["accuracies"].items())
+        failing = rows[cell]["failing_length"]
+        tested = f"no failure up to {longest:,} moves" if failing is None else f"fails at {failing:,} moves"
+        correct = f"{share:.0%} of words correct at {longest:,} moves"
+        table.add_row(Text(name, style="bold"), f"nothing proved; {tested}; {correct}")
+    table.add_row("", Text("small networks, trained for seconds", style="dim"))
+    show(table)
+
+
+def _result(failing_length: int | None) -> str:
+    return "no failure" if failing_length is None else f"fails at length {failing_length:,}"
+
+
+def _write(sentence: str, depth: int = 0) -> None:
+    from rich.text import Text
+
+    show(Text(f"  {sentence}" if depth else f"\n{sentence}", style="" if depth else "bold"))
+
+
+def _write_next_steps(report: Path, seconds: float) -> None:
+    from exactstate.train.run_dir import RunDir
+
+    exactstate, run = _program(), RunDir(report.parent)
+    _write(f"Done in {seconds:.0f} s")
+    for line in (
+        f"{report}   open it in a browser",
+        f"{exactstate} check {run.certificate_path}   check the proof, without torch",
+        f"echo '(0 1) (1 2)' | {exactstate} run {run.machine_path}   run the machine, without the network",
+        f"{exactstate} tasks   list the tasks; {exactstate} train MACHINE.dot trains on a machine of yours",
+    ):
+        _write(line, 1)
+
+
+def _program() -> str:
+    """What to type: `exactstate` where the shell finds it, else the path it was called by."""
+    called = Path(sys.argv[0])
+    if shutil.which("exactstate") is not None or called.name != "exactstate":
+        return "exactstate"
+    return os.path.relpath(called)

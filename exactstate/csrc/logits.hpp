@@ -1,0 +1,135 @@
+// Logits of a block of rows: theta[e] = bias[e] + x[0] w[e][0] + x[1] w[e][1] + ..., summed in that order.
+//
+// Entries are numbered head by head, column by column: entry k * d + j of a head scores the move from k to j.
+#pragma once
+#include "lanes.hpp"
+
+namespace exactstate {
+
+constexpr int TILE = 6;            // entries per tile: 6 entries x 2 vectors of sums stay in registers
+constexpr int PANEL_ENTRIES = 256;  // entries whose logits stay in the first cache before their arg max is taken
+
+struct Head {
+    int64_t size;    // d
+    int64_t index;   // its first place among the indices of all heads
+    int64_t entry;   // its first place among the entries of all heads
+};
+
+inline std::vector<Head> layout(const int64_t* sizes, int64_t heads) {
+    std::vector<Head> all;
+    int64_t index = 0, entry = 0;
+    for (int64_t h = 0; h < heads; ++h) {
+        all.push_back({sizes[h], index, entry});
+        index += sizes[h];
+        entry += sizes[h] * sizes[h];
+    }
+    return all;
+}
+
+// A run of whole columns: `columns` columns of one head from `column`, entries [begin, end).
+struct Panel {
+    const Head* head;
+    int64_t column, columns, begin, end;
+};
+
+inline std::vector<Panel> panels(const std::vector<Head>& heads) {
+    std::vector<Panel> all;
+    for (const Head& head : heads) {
+        const int64_t step = std::max<int64_t>(1, PANEL_ENTRIES / head.size);
+        for (int64_t k = 0; k < head.size; k += step) {
+            const int64_t columns = std::min(step, head.size - k);
+            const int64_t begin = head.entry + k * head.size;
+            all.push_back({&head, k, columns, begin, begin + columns * head.size});
+        }
+    }
+    return all;
+}
+
+// Weights of entries [begin, end), rearranged so that a tile reads them in order: [tile][input][entry of tile].
+template <class T>
+void pack_entries(const T* weight, int64_t m, int64_t begin, int64_t end, T* packed) {
+    for (int64_t e = begin; e < end; e += TILE) {
+        const int64_t tile = std::min<int64_t>(TILE, end - e);
+        for (int64_t i = 0; i < m; ++i)
+            for (int64_t c = 0; c < tile; ++c) packed[i * tile + c] = weight[(e + c) * m + i];
+        packed += tile * m;
+    }
+}
+
+template <class T, int C>
+EXACTSTATE_INLINE void product_tile(const T* columns, const T* packed, int64_t m, const T* bias, T* logits) {
+    typedef typename Lane<T>::Vector Vector;
+    constexpr int W = Lane<T>::width;
+    Vector sum[C][PAIR];
+    for (int c = 0; c < C; ++c)
+        for (int v = 0; v < PAIR; ++v) sum[c][v] = spread<T>(bias[c]);
+    for (int64_t i = 0; i < m; ++i) {
+        Vector x[PAIR];
+        for (int v = 0; v < PAIR; ++v) x[v] = load(columns + i * ROWS<T> + v * W);
+        for (int c = 0; c < C; ++c)
+            for (int v = 0; v < PAIR; ++v) sum[c][v] = sum[c][v] + x[v] * packed[i * C + c];
+    }
+    for (int c = 0; c < C; ++c)
+        for (int v = 0; v < PAIR; ++v) store(logits + c * ROWS<T> + v * W, sum[c][v]);
+}
+
+// columns: m x ROWS, the block transposed; logits: entries x ROWS.
+template <class T>
+EXACTSTATE_INLINE void product(const T* columns, const T* packed, int64_t m, const T* bias, int64_t entries, T* logits) {
+    int64_t e = 0;
+    for (; e + TILE <= entries; e += TILE)
+        product_tile<T, TILE>(columns, packed + e * m, m, bias + e, logits + e * ROWS<T>);
+    columns = columns, packed += e * m, bias += e, logits += e * ROWS<T>;
+    switch (entries - e) {
+        case 1: return product_tile<T, 1>(columns, packed, m, bias, logits);
+        case 2: return product_tile<T, 2>(columns, packed, m, bias, logits);
+        case 3: return product_tile<T, 3>(columns, packed, m, bias, logits);
+        case 4: return product_tile<T, 4>(columns, packed, m, bias, logits);
+        case 5: return product_tile<T, 5>(columns, packed, m, bias, logits);
+    }
+}
+
+// Write one row into its lane of a transposed block.
+template <class T>
+EXACTSTATE_INLINE void put_lane(const T* row, int64_t m, int lane, T* columns) {
+    for (int64_t i = 0; i < m; ++i) columns[i * ROWS<T> + lane] = row[i];
+}
+
+// Transpose a whole block: rows[0 .. ROWS) of m values each.
+template <class T>
+EXACTSTATE_INLINE void put_rows(const T* const* rows, int64_t m, T* columns) {
+    for (int lane = 0; lane < ROWS<T>; ++lane) put_lane(rows[lane], m, lane, columns);
+}
+
+template <>
+EXACTSTATE_INLINE void put_rows<float>(const float* const* rows, int64_t m, float* columns) {
+    constexpr int R = ROWS<float>;
+    for (int64_t i = 0; m >= 8 && i < m; i += 8) {
+        const int64_t from = std::min(i, m - 8);  // the last eight overlap those before
+        for (int lane = 0; lane < R; lane += 8) transpose_eight(rows + lane, from, columns + from * R + lane, R);
+    }
+    for (int64_t i = 0; m < 8 && i < m; ++i)
+        for (int lane = 0; lane < R; ++lane) columns[i * R + lane] = rows[lane][i];
+}
+
+// The way back: columns are m x ROWS, and rows lie `stride` apart.
+template <class T>
+EXACTSTATE_INLINE void take_rows(const T* columns, int64_t m, int64_t stride, T* rows) {
+    for (int lane = 0; lane < ROWS<T>; ++lane)
+        for (int64_t i = 0; i < m; ++i) rows[lane * stride + i] = columns[i * ROWS<T> + lane];
+}
+
+template <>
+EXACTSTATE_INLINE void take_rows<float>(const float* columns, int64_t m, int64_t stride, float* rows) {
+    constexpr int R = ROWS<float>;
+    for (int64_t i = 0; m >= 8 && i < m; i += 8) {
+        const int64_t from = std::min(i, m - 8);
+        const float* eight[8];
+        for (int c = 0; c < 8; ++c) eight[c] = columns + (from + c) * R;
+        for (int lane = 0; lane < R; lane += 8) transpose_eight(eight, lane, rows + lane * stride + from, stride);
+    }
+    for (int64_t i = 0; m < 8 && i < m; ++i)
+        for (int lane = 0; lane < R; ++lane) rows[lane * stride + i] = columns[i * R + lane];
+}
+
+}  // namespace exactstate

@@ -1,0 +1,90 @@
+"""Intervals beside Euclidean balls, the values of a graph that is bounded; and parameters as a format stores them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from exactstate._types import Floats
+from exactstate.extract.rounding.balls import above, length, spectral
+from exactstate.number_formats import Format
+
+SQUARINGS = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """For every row and entry, all numbers within `rad` of `mid`; the whole row within `ball` of it."""
+
+    mid: Floats
+    """R n."""
+    rad: Floats
+    """R n."""
+    ball: Floats
+    """R."""
+    error: Floats
+    """R n: what the last operation may add by rounding."""
+
+    @classmethod
+    def of(cls, mid: Floats, rad: Floats, error: Floats, ball: Floats | None = None) -> Interval:
+        """Radii are raised; the error is contained in `rad` already."""
+        known = np.isfinite(mid)
+        rad = np.where(known, above(rad, mid.shape[-1]), np.inf)
+        whole = length(rad)
+        ball = whole if ball is None else np.minimum(whole, above(ball, mid.shape[-1]))
+        return cls(np.where(known, mid, 0.0), np.minimum(rad, ball[:, None]), ball, error)
+
+    @classmethod
+    def points(cls, mid: Floats) -> Interval:
+        return cls(mid, np.zeros_like(mid), np.zeros(len(mid)), np.zeros_like(mid))
+
+    @property
+    def size(self) -> Floats:
+        """R n: no smaller than any number inside."""
+        return above(np.abs(self.mid) + self.rad)
+
+    @property
+    def lower(self) -> Floats:
+        return self.mid - above(self.rad + 2.0**-52 * np.abs(self.mid))
+
+    @property
+    def upper(self) -> Floats:
+        return self.mid + above(self.rad + 2.0**-52 * np.abs(self.mid))
+
+    def narrowed(self, lower: Floats, upper: Floats) -> Interval:
+        """The part between other bounds that hold as well."""
+        low, high = np.maximum(self.lower, lower), np.minimum(self.upper, upper)
+        with np.errstate(invalid="ignore"):
+            mid = 0.5 * (low + high)
+            rad = above(np.maximum(np.maximum(high - mid, mid - low), 0.0) + 2.0**-50 * (np.abs(low) + np.abs(high)))
+        smaller = np.isfinite(rad) & (rad < self.rad)
+        mid, rad = np.where(smaller, mid, self.mid), np.where(smaller, rad, self.rad)
+        return Interval(mid, rad, length(rad), self.error)
+
+
+class Parameters:
+    """The parameters of a graph as a format stores them, with their norms."""
+
+    def __init__(self, format: Format) -> None:
+        self.format = format
+        self._arrays: dict[int, tuple[Tensor, Floats]] = {}
+        self._norms: dict[int, tuple[Floats, float]] = {}
+
+    def array(self, tensor: Tensor) -> Floats:
+        if id(tensor) not in self._arrays:
+            kept = tensor.detach()
+            if self.format.name != "real":
+                kept = kept.to(getattr(torch, self.format.name))
+            self._arrays[id(tensor)] = tensor, np.array(kept.to("cpu", torch.float64).numpy())
+        return self._arrays[id(tensor)][1]
+
+    def norms(self, tensor: Tensor) -> tuple[Floats, float]:
+        """(Euclidean norms of the rows, largest singular value)."""
+        if id(tensor) not in self._norms:
+            weight = self.array(tensor)
+            flat = weight if len(weight) <= weight.shape[1] else np.ascontiguousarray(weight.T)
+            self._norms[id(tensor)] = length(weight), float(spectral(flat, SQUARINGS))
+        return self._norms[id(tensor)]

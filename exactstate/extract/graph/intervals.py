@@ -1,0 +1,337 @@
+"""A graph on intervals: whatever a machine of a given arithmetic computes, for inputs in a region, lies inside.
+
+    R  rows     n  entries of a node
+
+Beside the interval of every entry there is a Euclidean ball around the whole vector, and the smaller of the two counts:
+a matrix stretches a ball by its largest singular value and an interval by sums of absolute values. `error` is what a
+single operation adds: the rounding of the format. All numbers are raised by what float64 may have lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from exactstate._types import Bools, Floats, Ints
+from exactstate.errors import InvalidInput
+from exactstate.extract.graph.functions import FUNCTIONS, lines
+from exactstate.extract.graph.interval import Interval, Parameters
+from exactstate.extract.graph.nodes import (
+    Add,
+    Begin,
+    Constant,
+    Conv,
+    Function,
+    Gather,
+    Graph,
+    Input,
+    Multiply,
+    Node,
+    Normalize,
+    Scale,
+    Shift,
+    State,
+)  # fmt: skip
+from exactstate.extract.graph.norms import NormParts
+from exactstate.extract.graph.steps import Region, Steps
+from exactstate.extract.result import head_offsets
+from exactstate.extract.rounding.arithmetic import OURS, Arithmetic
+from exactstate.extract.rounding.balls import above, length, product
+from exactstate.extract.rounding.layers import of_sum, overflow, stored
+
+Place = tuple[Node, int]
+"""A node, and how many steps ago."""
+
+
+class IntervalBounds:
+    """Intervals of every node of a graph, for some steps of words that began equally long ago."""
+
+    def __init__(
+        self, graph: Graph, arithmetic: Arithmetic, steps: Steps, *, parameters: Parameters | None = None,
+        region: Region | None = None, dropped: Sequence[Sequence[int]] | None = None,
+    ) -> None:  # fmt: skip
+        self.graph, self.arithmetic, self.steps, self.region = graph, arithmetic, steps, region
+        self.parameters = parameters or Parameters(arithmetic.store)
+        self.dropped = dropped or [()] * len(graph.layers)
+        """For every layer the heads that may be at any of their indices."""
+        began = (steps.symbols >= 0).sum(1)
+        assert len(np.unique(began)) <= 1
+        self.begun = int(began[0]) if len(began) else steps.symbols.shape[1]
+        self._held: dict[Place, Interval] = {}
+        self.norms: dict[Place, Floats] = {}
+        """R groups: no larger than the norms of the centered inputs of a `Normalize`, as linear relaxation found."""
+        self.fixed: dict[Place, Floats] = {}
+        """What the other heads add to the output of a layer of which some are left out."""
+
+    def __len__(self) -> int:
+        return len(self.steps.symbols)
+
+    def at(self, node: Node, lag: int = 0) -> Interval:
+        """The interval of a node some steps ago."""
+        pending: list[Place] = [(node, lag)]
+        while pending:
+            place = pending[-1]
+            missing = [arg for arg in self.arguments(*place) if arg not in self._held]
+            if missing:
+                pending += missing
+            else:
+                pending.pop()
+                if place not in self._held:
+                    with np.errstate(all="ignore"):
+                        self._held[place] = self._compute(*place)
+        return self._held[node, lag]
+
+    def narrow(self, node: Node, lag: int, lower: Floats, upper: Floats) -> None:
+        """Use tighter bounds of a node for everything that is computed later."""
+        self._held[node, lag] = self.at(node, lag).narrowed(lower, upper)
+
+    def arguments(self, node: Node, lag: int) -> list[Place]:
+        """The places that a node reads."""
+        if isinstance(node, Begin) and lag >= self.begun:
+            return []
+        if isinstance(node, Conv):
+            return [(node.args[0], lag + back) for back, _ in node.taps]
+        back = node.lag if isinstance(node, Shift) else 0
+        return [(arg, lag + back) for arg in node.args]
+
+    def _compute(self, node: Node, lag: int) -> Interval:
+        args = [self._held[place] for place in self.arguments(node, lag)]
+        rule = RULES.get(type(node))
+        if rule is None:
+            raise InvalidInput(f"rounding of {node.name} is not bounded: it is none of the operations known here.")
+        if isinstance(node, Input | State | Begin):
+            return rule(self, node, lag, *args)
+        return rule(self, node, *args)
+
+    # What depends on no other node
+
+    def input(self, node: Input, lag: int) -> Interval:
+        symbols = self.steps.symbols[:, -1 - lag]
+        if node.table is not None:
+            return Interval.points(self.parameters.array(node.table)[symbols])
+        assert self.region is not None
+        mid = self.region.centers[symbols]
+        radius = self.region.radii[symbols]
+        store = self.arithmetic.store
+        rounding = store.unit * (np.abs(mid) + radius[:, None]) + store.tiny
+        ball = above(length(rounding) + radius * (1.0 if self.region.norm == "l2" else np.sqrt(mid.shape[1])))
+        return Interval.of(mid, radius[:, None] + rounding, rounding, ball)
+
+    def state(self, node: State, lag: int) -> Interval:
+        block, indices = self.graph.layers[node.layer].module, self.steps.indices[node.layer][:, -1 - lag]
+        whole = Interval.points(self._values(node.layer, indices))
+        projected = self.affine(
+            whole, [(self.parameters.array(block.out_proj.weight), *self.parameters.norms(block.out_proj.weight))],
+            self.parameters.array(block.out_proj.bias), stores=1,
+        )  # fmt: skip
+        if not self.dropped[node.layer]:
+            return projected
+        # heads that may be at several indices: the middle of what they add, and half the distance as radius
+        self.fixed[node, lag] = mid = projected.mid
+        rad, most = projected.rad, np.zeros(node.size)
+        for head in self.dropped[node.layer]:
+            hull = self.contributions(node.layer, head)
+            low, high = self.extremes(node.layer, head, lag)
+            mid, rad = mid + 0.5 * (low + high), rad + 0.5 * (high - low)
+            most = most + np.abs(hull).max(0)
+        error = self.affine(
+            self._values_of_any_index(node.layer, indices),
+            [(self.parameters.array(block.out_proj.weight), *self.parameters.norms(block.out_proj.weight))],
+            self.parameters.array(block.out_proj.bias), stores=1,
+        ).error  # fmt: skip
+        error = above(error + OURS.gamma(4 * len(self.dropped[node.layer]) + 8) * most)
+        return Interval.of(mid, rad + error, error)
+
+    def _values_of_any_index(self, layer: int, indices: Ints) -> Interval:
+        """The values of all heads, those that are left out between the smallest and the largest of any index."""
+        block = self.graph.layers[layer].module
+        mid, values = self._values(layer, indices), self.parameters.array(block.values)
+        rad = np.zeros_like(mid)
+        for head in self.dropped[layer]:
+            begin = head_offsets(block.heads)[head]
+            columns = slice(head * block.value_width, (head + 1) * block.value_width)
+            rad[:, columns] = np.abs(values[begin : begin + block.heads[head]]).max(0)
+        return Interval.of(mid, rad, np.zeros_like(mid))
+
+    def extremes(self, layer: int, head: int, lag: int) -> tuple[Floats, Floats]:
+        """(R m, R m): the smallest and the largest that a head that is left out may add."""
+        hull, possible = self.contributions(layer, head), self.possible(layer, head, lag)
+        if possible is None:
+            shape = len(self), hull.shape[1]
+            return np.broadcast_to(hull.min(0), shape), np.broadcast_to(hull.max(0), shape)
+        held = possible[:, :, None]
+        return np.where(held, hull, np.inf).min(1), np.where(held, hull, -np.inf).max(1)
+
+    def possible(self, layer: int, head: int, lag: int) -> Bools | None:
+        """R d: the indices at which a head that is left out may be; None where it may be at any."""
+        if self.steps.possible is None or lag or layer < len(self.graph.layers) - 1:
+            return None
+        sizes = self.graph.layers[layer].module.heads
+        return self.steps.possible[:, head_offsets(sizes)[head] :][:, : sizes[head]]
+
+    def _values(self, layer: int, indices: Ints) -> Floats:
+        block = self.graph.layers[layer].module
+        values = self.parameters.array(block.values)[np.maximum(indices, 0) + np.array(head_offsets(block.heads))]
+        values = values.copy()
+        values[:, list(self.dropped[layer])] = 0.0
+        return values.reshape(len(indices), block.value_width * len(block.heads))
+
+    def contributions(self, layer: int, head: int) -> Floats:
+        """d m: what a head adds to the output of its layer at each of its indices, to float64."""
+        block = self.graph.layers[layer].module
+        begin = head_offsets(block.heads)[head]
+        values = self.parameters.array(block.values)[begin : begin + block.heads[head]]
+        columns = slice(head * block.value_width, (head + 1) * block.value_width)
+        return product(values, np.ascontiguousarray(self.parameters.array(block.out_proj.weight)[:, columns].T))
+
+    # Operations
+
+    def affine(
+        self, x: Interval, taps: Sequence[tuple[Floats, Floats, float]], bias: Floats | None, *, stores: int = 2,
+        groups: int = 1, others: Sequence[Interval] = (),
+    ) -> Interval:  # fmt: skip
+        """bias + the sum of W x, for (W, row norms, largest singular value) of every tap."""
+        held = [x, *others]
+        y: Any = 0.0
+        magnitude: Any = 0.0
+        rad: Any = 0.0
+        by_ball: Any = 0.0
+        ball: Any = 0.0
+        terms = 1
+        for value, (weight, rows, norm) in zip(held, taps, strict=True):
+            mid, radius = self._grouped(value.mid, groups), self._grouped(value.rad, groups)
+            y = y + product(mid, np.ascontiguousarray(weight.T))
+            absolute = np.ascontiguousarray(np.abs(weight).T)
+            moved = product(radius, absolute)
+            magnitude = magnitude + product(np.abs(mid), absolute) + moved
+            part = np.minimum(np.repeat(value.ball, groups), length(radius))[:, None]
+            rad, by_ball, ball = rad + moved, by_ball + rows * part, ball + norm * value.ball
+            terms += weight.shape[1]
+        b: Any = 0.0 if bias is None else bias
+        y, magnitude = y + b, above(magnitude + np.abs(b), terms)
+        moved = np.minimum(above(rad, terms), above(by_ball))
+        partial = above(magnitude + np.abs(y) + moved, terms) / 2.0
+        ours = of_sum(terms, partial, magnitude, OURS)
+        error: Any = of_sum(terms, partial, magnitude, self.arithmetic) + overflow(magnitude, self.arithmetic.inner)
+        for _ in range(stores):
+            error = error + stored(np.abs(y) + np.abs(b) + moved + error + ours, self.arithmetic)
+        error = above(error)
+        n = y.shape[1] * groups
+        y, moved, ours, error = (np.reshape(part, (-1, n)) for part in (y, moved, ours, error))
+        return Interval.of(y, moved + ours + error, error, above(ball + length(above(ours + error))))
+
+    @staticmethod
+    def _grouped(array: Floats, groups: int) -> Floats:
+        return array.reshape(len(array) * groups, array.shape[1] // groups)
+
+    def conv(self, node: Conv, *args: Interval) -> Interval:
+        read = self.parameters
+        taps = [(read.array(weight), *read.norms(weight)) for _, weight in node.taps]
+        bias = None if node.bias is None else read.array(node.bias)
+        return self.affine(args[0], taps, bias, groups=node.groups, others=args[1:])
+
+    def scale(self, node: Scale, x: Interval) -> Interval:
+        factor = np.ones(1) if node.factor is None else self.parameters.array(node.factor)
+        offset = np.zeros(1) if node.offset is None else self.parameters.array(node.offset)
+        hidden = np.zeros(1) if node.hidden is None else self.parameters.array(node.hidden)
+        mid = x.mid * factor + offset
+        moved = above(np.abs(factor) * x.rad)
+        magnitude = above(np.abs(factor) * x.size + np.abs(offset) + hidden)
+        arithmetic, assumed = self.arithmetic, self.arithmetic.assumed
+        ulps = 2 * assumed.basic + assumed.divide + (0.0 if node.hidden is None else assumed.root + 8 * assumed.basic)
+        error = (
+            arithmetic.several(ulps) * magnitude + 4.0 * arithmetic.inner.tiny + overflow(magnitude, arithmetic.inner)
+        )
+        error = error + 2.0 * stored(magnitude + error, arithmetic)
+        ours = OURS.several(8.0) * magnitude
+        ball = float(np.abs(factor).max()) * x.ball + length(above(error + ours))
+        return Interval.of(mid, moved + error + ours, above(error), ball)
+
+    def add(self, node: Add, x: Interval, y: Interval) -> Interval:
+        mid, moved = x.mid + node.sign * y.mid, x.rad + y.rad
+        magnitude = above(np.abs(mid) + moved)
+        error = self.arithmetic.gamma(1) * magnitude + self.arithmetic.inner.tiny
+        error = error + stored(magnitude + error, self.arithmetic) + overflow(magnitude, self.arithmetic.inner)
+        ours = OURS.gamma(1) * magnitude
+        return Interval.of(mid, moved + error + ours, above(error), x.ball + y.ball + length(above(error + ours)))
+
+    def multiply(self, node: Multiply, x: Interval, y: Interval) -> Interval:
+        mid = x.mid * y.mid
+        moved = above(np.abs(x.mid) * y.rad + np.abs(y.mid) * x.rad + x.rad * y.rad)
+        magnitude = above(np.abs(mid) + moved)
+        error = self.arithmetic.gamma(1) * magnitude + self.arithmetic.inner.tiny
+        error = error + stored(magnitude + error, self.arithmetic) + overflow(magnitude, self.arithmetic.inner)
+        ours = OURS.gamma(2) * magnitude
+        ball = np.abs(x.mid).max(-1) * y.ball + np.abs(y.mid).max(-1) * x.ball + x.rad.max(-1) * y.ball
+        return Interval.of(mid, moved + error + ours, above(error), ball + length(above(error + ours)))
+
+    def function(self, node: Function, x: Interval) -> Interval:
+        scalar = FUNCTIONS[node.function]
+        low, high = function_range(node.function, x.lower, x.upper)
+        mid = scalar.value(x.mid)
+        moved: Any = above(np.maximum(np.maximum(high - mid, mid - low), 0.0))
+        f = above(np.abs(mid) + moved)
+        # a steepest slope times the radius is tighter where the interval is short
+        moved = np.minimum(moved, above(scalar.steepest * x.rad + OURS.several(64.0) * f))
+        error: Any = scalar.error(self.arithmetic, x.size, f) + overflow(x.size, self.arithmetic.inner)
+        error = above(error + (stored(f + error, self.arithmetic) if node.function != "relu" else 0.0))
+        return Interval.of(
+            mid, moved + error, error, scalar.steepest * x.ball + length(above(error + OURS.several(64.0) * f))
+        )
+
+    def normalize(self, node: Normalize, x: Interval) -> Interval:
+        parts = NormParts.of(self.parameters, node, x)
+        gain, bias = parts.gain, parts.bias
+        mid = gain * parts.centered.mid * parts.inverse[:, None] + bias
+        spread = above(parts.most * parts.wobble[:, None])
+        moved = above(np.abs(gain) * (parts.centered.rad * parts.largest[:, None] + spread))
+        ours = OURS.several(64.0) * above(np.abs(gain) * parts.most * parts.largest[:, None] + np.abs(bias))
+        error = parts.rounding(self.arithmetic)
+        by_ball = np.abs(gain).max() * above(parts.ball * parts.stretch)
+        ball = above(by_ball + length(above(error + ours)))
+        y, rad, error = (np.reshape(part, x.mid.shape) for part in (mid, moved + ours + error, error))
+        return Interval.of(y, rad, error, np.sqrt((ball.reshape(len(x.mid), -1) ** 2).sum(1)))
+
+    def gather(self, node: Gather, *args: Interval) -> Interval:
+        mid, rad = (np.concatenate([getattr(arg, part) for arg in args], axis=1) for part in ("mid", "rad"))
+        index, zero = node.index, node.index < 0
+        picked = [np.where(zero, 0.0, part[:, np.maximum(index, 0)]) for part in (mid, rad)]
+        often = np.bincount(index[~zero]).max(initial=1)
+        ball = np.sqrt(often * np.sum([arg.ball**2 for arg in args], axis=0))
+        return Interval.of(picked[0], picked[1], np.zeros_like(picked[0]), above(ball))
+
+    def shift(self, node: Shift, x: Interval) -> Interval:
+        return Interval(x.mid, x.rad, x.ball, np.zeros_like(x.mid))
+
+    def begin(self, node: Begin, lag: int, *args: Interval) -> Interval:
+        if not args:
+            return Interval.points(np.zeros((len(self), node.size)))
+        return Interval(args[0].mid, args[0].rad, args[0].ball, np.zeros_like(args[0].mid))
+
+    def constant(self, node: Constant) -> Interval:
+        return Interval.points(np.tile(self.parameters.array(node.value), (len(self), 1)))
+
+
+def function_range(name: str, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    """What a function takes on an interval: no larger, no smaller."""
+    if name == "relu":
+        return np.maximum(lower, 0.0), np.maximum(upper, 0.0)
+    safe = np.isfinite(lower) & np.isfinite(upper)
+    low, high = np.where(safe, lower, -1e9), np.where(safe, upper, 1e9)
+    around = lines(name, low, high)
+    ends = np.stack([around.low_slope * low + around.low, around.low_slope * high + around.low])
+    tops = np.stack([around.high_slope * low + around.high, around.high_slope * high + around.high])
+    slack = 2.0**-48 * (np.abs(ends).max(0) + np.abs(tops).max(0) + np.abs(low) + np.abs(high))
+    return np.where(safe, ends.min(0) - slack, -np.inf), np.where(safe, tops.max(0) + slack, np.inf)
+
+
+RULES: dict[type[Node], Callable[..., Interval]] = {
+    Input: IntervalBounds.input, State: IntervalBounds.state, Constant: IntervalBounds.constant,
+    Conv: IntervalBounds.conv, Scale: IntervalBounds.scale, Add: IntervalBounds.add, Multiply: IntervalBounds.multiply,
+    Function: IntervalBounds.function, Normalize: IntervalBounds.normalize, Gather: IntervalBounds.gather,
+    Shift: IntervalBounds.shift, Begin: IntervalBounds.begin,
+}  # fmt: skip
+NONLINEAR = (Function, Multiply, Normalize)
+"""Operations whose bounds depend on how wide the intervals of their arguments are."""

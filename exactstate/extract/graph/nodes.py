@@ -1,0 +1,231 @@
+"""The graph of a traced model: what it computes at a step, from the inputs and indices of this step and a few before.
+
+    R  rows     n  entries of a node     K  reach: steps that a number may depend on
+
+The batch and the steps are gone: a node is a vector of n numbers at every step. Time enters through `Shift` (the value
+some steps ago), `Conv` (a sum over several steps) and `Begin` (zero before the word began), and nowhere else. The
+output of an NFSM layer is a node without arguments: given its indices, it depends on nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from torch import Tensor, float64
+
+from exactstate._types import Ints
+from exactstate.nn import NFSM
+
+
+@dataclass(eq=False, kw_only=True)
+class Node:
+    """A vector of `size` numbers at every step."""
+
+    size: int
+    args: tuple[Node, ...] = ()
+    name: str = ""
+    """The operation and the module it belongs to, for people."""
+
+
+@dataclass(eq=False, kw_only=True)
+class Input(Node):
+    """What a step reads: a row of an embedding, or the input vector itself where `table` is None."""
+
+    table: Tensor | None = None
+
+
+@dataclass(eq=False, kw_only=True)
+class State(Node):
+    """The output of an NFSM layer, a function of its indices."""
+
+    layer: int
+
+
+@dataclass(eq=False, kw_only=True)
+class Constant(Node):
+    """Numbers that depend on no input."""
+
+    value: Tensor
+
+
+@dataclass(eq=False, kw_only=True)
+class Conv(Node):
+    """bias + the sum of weight @ (argument `lag` steps ago), over the taps; a linear map has one tap of lag 0.
+
+    With several groups, the argument is `groups` vectors side by side and each is mapped by the same weights.
+    """
+
+    taps: tuple[tuple[int, Tensor], ...]
+    """(lag, weights: outputs x inputs)."""
+    bias: Tensor | None = None
+    groups: int = 1
+
+
+@dataclass(eq=False, kw_only=True)
+class Scale(Node):
+    """factor * argument + offset, entry by entry, with constants; None for 1 and for 0."""
+
+    factor: Tensor | None = None
+    offset: Tensor | None = None
+    hidden: Tensor | None = None
+    """Sizes of terms that the offset was computed from and that a machine may add one by one (batch norms)."""
+
+
+@dataclass(eq=False, kw_only=True)
+class Add(Node):
+    """The sum of two arguments; their difference where `sign` is -1."""
+
+    sign: int = 1
+
+
+@dataclass(eq=False, kw_only=True)
+class Multiply(Node):
+    """The product of two arguments, entry by entry."""
+
+
+@dataclass(eq=False, kw_only=True)
+class Normalize(Node):
+    """A layer norm, or an RMS norm where `centered` is False, of each of `groups` vectors side by side."""
+
+    gain: Tensor | None
+    bias: Tensor | None
+    epsilon: float
+    centered: bool
+    groups: int = 1
+
+
+@dataclass(eq=False, kw_only=True)
+class Function(Node):
+    """A function of one number, applied to every entry; see `functions.FUNCTIONS`."""
+
+    function: str
+
+
+@dataclass(eq=False, kw_only=True)
+class Gather(Node):
+    """Entries of the arguments, joined one after the other; -1 for zero. Reshapes, slices, concatenations."""
+
+    index: Ints
+
+
+@dataclass(eq=False, kw_only=True)
+class Shift(Node):
+    """The value some steps ago."""
+
+    lag: int
+
+
+@dataclass(eq=False, kw_only=True)
+class Begin(Node):
+    """The argument, and zero before the word began."""
+
+
+@dataclass(eq=False, kw_only=True)
+class Opaque(Node):
+    """An operation that is evaluated by running the model, but whose rounding is not bounded."""
+
+
+@dataclass(frozen=True, eq=False)
+class LayerCall:
+    """One call of an NFSM layer."""
+
+    name: str
+    """Of the module."""
+    module: NFSM
+    argument: Node
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A traced model."""
+
+    layers: tuple[LayerCall, ...]
+    """In the order of evaluation."""
+    output: Node
+    """The logits of the labels."""
+    vector: bool = field(default=False)
+    """Whether a step reads a vector, and not a token."""
+
+    @cached_property
+    def reach(self) -> int:
+        """How many steps, the newest included, a number may depend on."""
+        roots = [*(layer.argument for layer in self.layers), self.output]
+        return 1 + max((lag for root in roots for _, lag in sources(root)), default=0)
+
+    def opaque(self, roots: Sequence[Node] | None = None) -> Opaque | None:
+        """An operation whose rounding is not bounded, if there is one."""
+        found = (node for root in roots or self.roots for node in nodes_below(root) if isinstance(node, Opaque))
+        return next(found, None)
+
+    @property
+    def roots(self) -> tuple[Node, ...]:
+        return (*(layer.argument for layer in self.layers), self.output)
+
+
+def sources(root: Node) -> set[tuple[Node, int]]:
+    """The inputs, layer outputs and beginnings that a node depends on, each with the steps it lies back."""
+    found: dict[Node, set[tuple[Node, int]]] = {}
+    for node in nodes_below(root):
+        if isinstance(node, Input | State):
+            found[node] = {(node, 0)}
+        else:
+            found[node] = {
+                (source, lag + extra) for arg in node.args for source, lag in found[arg] for extra in lags(node)
+            }
+            if isinstance(node, Begin):  # whether the word had begun
+                found[node].add((node, 0))
+    return found[root]
+
+
+def describe(root: Sequence[Node]) -> Iterator[str]:
+    """The operations of a graph line by line, with all numbers that are no parameters: for digests."""
+    number: dict[Node, int] = {}
+    for node in (node for top in root for node in nodes_below(top)):
+        if node in number:
+            continue
+        number[node] = len(number)
+        parts = [type(node).__name__, str(node.size), *(str(number[arg]) for arg in node.args)]
+        for name, value in sorted(vars(node).items()):
+            if isinstance(value, np.ndarray):
+                parts.append(f"{name}={hashlib.sha256(value.astype('<i8').tobytes()).hexdigest()}")
+            elif isinstance(value, str | int | float) and name not in ("name", "size"):
+                parts.append(f"{name}={value!r}")
+            elif isinstance(value, Tensor) and isinstance(node, Constant | Scale):
+                numbers = value.detach().to("cpu", float64).contiguous().numpy().astype("<f8")
+                parts.append(f"{name}={hashlib.sha256(numbers.tobytes()).hexdigest()}")
+        if isinstance(node, Conv):
+            parts.append(f"lags={lags(node)}")
+        yield " ".join(parts)
+
+
+def lags(node: Node) -> tuple[int, ...]:
+    """How many steps ago a node reads its arguments."""
+    if isinstance(node, Conv):
+        return tuple(lag for lag, _ in node.taps)
+    return (node.lag,) if isinstance(node, Shift) else (0,)
+
+
+def nodes_below(root: Node) -> Iterator[Node]:
+    """A node and all that it depends on, arguments first."""
+    seen: set[Node] = set()
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            yield node
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((arg, False) for arg in node.args)
+
+
+def gathered(args: Sequence[Node], index: Ints, name: str) -> Node:
+    """Entries of the arguments; the argument itself where nothing changes."""
+    index = np.ascontiguousarray(index, np.int64).reshape(-1)
+    if len(args) == 1 and len(index) == args[0].size and np.array_equal(index, np.arange(len(index))):
+        return args[0]
+    return Gather(size=len(index), args=tuple(args), name=name, index=index)

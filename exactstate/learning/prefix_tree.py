@@ -1,0 +1,280 @@
+"""A prefix tree of traces: a node for every prefix, and how often each output was seen there.
+
+    n  nodes     m  observations     N  symbols of all traces
+
+Node 0 is the empty word. The output at a node is that of the state which is reached, or of the transition into it.
+Trees can be merged, so that parts of a log can be read by several processes. The tree is built by compiled code where
+that is there (exactstate/csrc/prefix_tree.cpp), otherwise in Python, with the same result.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from exactstate import native
+from exactstate._types import MISSING, Ints
+from exactstate.errors import BudgetExceeded, InvalidInput
+
+MAX_NODES = 1 << 28
+"""Nodes of the largest tree: about 20 GB with its hash table."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeArrays:
+    """A prefix tree as arrays; a parent comes before its children."""
+
+    parent: Ints
+    """n: MISSING at the root."""
+    symbol: Ints
+    """n: the last symbol of the prefix; MISSING at the root."""
+    visits: Ints
+    """n: how many traces pass."""
+    node: Ints
+    """m: where an output was seen ..."""
+    output: Ints
+    """m: ... which one ..."""
+    count: Ints
+    """m: ... how often ..."""
+    line: Ints
+    """m: ... and in which line of the log first."""
+
+    def prefix(self, node: int) -> list[int]:
+        """The symbols that lead to a node."""
+        word = []
+        while node:
+            word.append(int(self.symbol[node]))
+            node = int(self.parent[node])
+        return word[::-1]
+
+    @cached_property
+    def levels(self) -> list[Ints]:
+        """The nodes by depth, without the root; those with the same parent are neighbors, in the order of symbols."""
+        order = np.lexsort((self.symbol[1:], self.parent[1:])) + 1
+        ends = np.searchsorted(self.parent[order], np.arange(len(self.parent) + 1))
+        first, count = ends[:-1], np.diff(ends)
+        level: Ints = np.array([0])
+        levels: list[Ints] = []
+        while True:
+            sizes = count[level]
+            total = int(sizes.sum())
+            if not total:
+                return levels
+            # the places first, first + 1, ... of every node of the level, one after another
+            begin = np.repeat(first[level] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+            level = order[begin + np.arange(total)]
+            levels.append(level)
+
+    @cached_property
+    def ranks(self) -> Ints:
+        """n: the place of every node when prefixes are sorted by length, then by their symbols."""
+        if native.available():
+            ranks = np.empty(len(self.parent), np.int64)
+            parent, symbol = (np.ascontiguousarray(part, np.int32) for part in (self.parent, self.symbol))
+            native.library().exactstate_tree_ranks(
+                parent.ctypes.data, symbol.ctypes.data, len(parent), ranks.ctypes.data
+            )
+            return ranks
+        order = np.concatenate([[0], *self.levels]).astype(np.int64)
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order))
+        return ranks
+
+    @cached_property
+    def of_transitions(self) -> tuple[Ints, Ints, Ints]:
+        """(symbols, outputs, counts) of what was seen after a symbol."""
+        inner = self.node > 0
+        return self.symbol[self.node[inner]].astype(np.int64), self.output[inner], self.count[inner]
+
+    @cached_property
+    def contradictions(self) -> Ints:
+        """Nodes with more than one output, those of the earliest lines first."""
+        several = np.flatnonzero(np.bincount(self.node, minlength=1) > 1)
+        if not len(several):
+            return several
+        rows = np.isin(self.node, several)
+        later = np.zeros(len(self.parent), np.int64)
+        np.maximum.at(later, self.node[rows], self.line[rows])
+        return several[np.argsort(later[several], kind="stable")]
+
+
+class _Tree(Protocol):
+    def add(self, symbols: Ints, outputs: Ints, lengths: Ints, initial: Ints, lines: Ints, most: int) -> int: ...
+
+    def merge(self, other: TreeArrays) -> None: ...
+
+    def arrays(self) -> TreeArrays: ...
+
+    def __len__(self) -> int: ...
+
+
+class PrefixTree:
+    """Traces with their outputs; traces with a common prefix share its nodes.
+
+    >>> tree = PrefixTree()
+    >>> tree.add(np.array([[0, 1], [0, 0]]), np.array([[1, 0], [1, 1]]))
+    >>> len(tree), tree.arrays.visits.tolist()
+    (4, [2, 2, 1, 1])
+    """
+
+    def __init__(self, *, max_nodes: int = MAX_NODES) -> None:
+        self._tree: _Tree = _NativeTree() if native.available() else _PythonTree()
+        self._arrays: TreeArrays | None = None
+        self.max_nodes, self.words = max_nodes, 0
+
+    def __len__(self) -> int:
+        return len(self._tree)
+
+    @property
+    def arrays(self) -> TreeArrays:
+        """The tree as it is now."""
+        if self._arrays is None:
+            self._arrays = self._tree.arrays()
+        return self._arrays
+
+    def add(self, inputs: Ints, outputs: Ints) -> None:
+        """Add words of one length, and the output at each of their symbols (B L each)."""
+        count, length = inputs.shape
+        self.add_traces(inputs.reshape(-1), outputs.reshape(-1), np.full(count, length))
+
+    def add_traces(
+        self, symbols: Ints, outputs: Ints, lengths: Ints, initial: Ints | None = None, lines: Ints | None = None
+    ) -> None:
+        """Add traces of any lengths, one after another in `symbols` and `outputs` (N each).
+
+        - `outputs`: MISSING where none was seen.
+        - `initial`: the outputs before the first symbol, MISSING for none.
+        - `lines`: where the traces stand in the log; by default they are numbered from 1.
+        """
+        count = len(lengths)
+        lines = np.arange(self.words + 1, self.words + count + 1) if lines is None else lines
+        initial = np.full(count, MISSING) if initial is None else initial
+        if len(symbols) != len(outputs) or int(np.sum(lengths)) != len(symbols) or len(initial) != count:
+            raise InvalidInput(
+                f"{count} traces with {int(np.sum(lengths))} symbols in all were wanted; got {len(symbols)} symbols, "
+                f"{len(outputs)} outputs and {len(initial)} initial outputs."
+            )
+        if len(symbols) and int(np.min(symbols)) < 0:
+            raise InvalidInput(f"symbols are numbered from 0; got {int(np.min(symbols))}.")
+        added = self._tree.add(
+            np.ascontiguousarray(symbols, np.int32), np.ascontiguousarray(outputs, np.int32),
+            np.ascontiguousarray(lengths, np.int64), np.ascontiguousarray(initial, np.int32),
+            np.ascontiguousarray(lines, np.int64), self.max_nodes,
+        )  # fmt: skip
+        self._arrays, self.words = None, self.words + added
+        if added < count:
+            raise BudgetExceeded(self._too_large())
+
+    def merge(self, other: PrefixTree) -> None:
+        """Add another tree over the same symbols and outputs."""
+        self.merge_arrays(other.arrays, other.words)
+
+    def merge_arrays(self, arrays: TreeArrays, words: int) -> None:
+        """Add the arrays of another tree, and its number of traces."""
+        self._tree.merge(arrays)
+        self._arrays, self.words = None, self.words + words
+        if len(self) > self.max_nodes:
+            raise BudgetExceeded(self._too_large())
+
+    def _too_large(self) -> str:
+        return (
+            f"the prefix tree would have more than {self.max_nodes:,} nodes; after {self.words:,} traces it has "
+            f"{len(self):,}. Learn from a part of the log, or from shorter traces."
+        )
+
+
+class _NativeTree:
+    """The compiled tree."""
+
+    def __init__(self) -> None:
+        self.library = native.library()
+        self.handle = self.library.exactstate_tree_new()
+        weakref.finalize(self, self.library.exactstate_tree_free, self.handle)
+
+    def __len__(self) -> int:
+        return int(self.library.exactstate_tree_nodes(self.handle))
+
+    def add(self, symbols: Ints, outputs: Ints, lengths: Ints, initial: Ints, lines: Ints, most: int) -> int:
+        addresses = (array.ctypes.data for array in (symbols, outputs, lengths, initial, lines))
+        return int(self.library.exactstate_tree_add(self.handle, *addresses, len(lengths), most))
+
+    def merge(self, other: TreeArrays) -> None:
+        tree = [np.ascontiguousarray(a) for a in (other.parent, other.symbol, other.visits)]
+        seen = [np.ascontiguousarray(a) for a in (other.node, other.output, other.count, other.line)]
+        self.library.exactstate_tree_merge(
+            self.handle, *(a.ctypes.data for a in tree), len(tree[0]), *(a.ctypes.data for a in seen), len(seen[0])
+        )
+
+    def arrays(self) -> TreeArrays:
+        nodes, seen = len(self), int(self.library.exactstate_tree_observations(self.handle))
+        arrays: list[Ints] = [
+            np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.int64), np.empty(seen, np.int32),
+            np.empty(seen, np.int32), np.empty(seen, np.int64), np.empty(seen, np.int64),
+        ]  # fmt: skip
+        self.library.exactstate_tree_export(self.handle, *(a.ctypes.data for a in arrays))
+        return TreeArrays(*arrays)
+
+
+class _PythonTree:
+    """The same in Python."""
+
+    def __init__(self) -> None:
+        self.parent, self.symbol, self.visits = [MISSING], [MISSING], [0]
+        self.children: dict[tuple[int, int], int] = {}
+        self.seen: dict[tuple[int, int], list[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def _child(self, node: int, symbol: int) -> int:
+        child = self.children.setdefault((node, symbol), len(self.parent))
+        if child == len(self.parent):
+            self.parent.append(node)
+            self.symbol.append(symbol)
+            self.visits.append(0)
+        return child
+
+    def _observe(self, node: int, output: int, count: int, line: int) -> None:
+        if output != MISSING:
+            entry = self.seen.setdefault((node, output), [0, line])
+            entry[0] += count
+            entry[1] = min(entry[1], line)
+
+    def add(self, symbols: Ints, outputs: Ints, lengths: Ints, initial: Ints, lines: Ints, most: int) -> int:
+        steps = iter(zip(symbols.tolist(), outputs.tolist(), strict=True))
+        traces = zip(lengths.tolist(), initial.tolist(), lines.tolist(), strict=True)
+        for number, (length, first, line) in enumerate(traces):
+            if len(self.parent) + length > most:
+                return number
+            node = 0
+            self.visits[0] += 1
+            self._observe(0, first, 1, line)
+            for _ in range(length):
+                symbol, output = next(steps)
+                node = self._child(node, symbol)
+                self.visits[node] += 1
+                self._observe(node, output, 1, line)
+        return len(lengths)
+
+    def merge(self, other: TreeArrays) -> None:
+        place = [0] * len(other.parent)
+        rows = zip(other.parent.tolist(), other.symbol.tolist(), other.visits.tolist(), strict=True)
+        for node, (parent, symbol, visits) in enumerate(rows):
+            place[node] = self._child(place[parent], symbol) if node else 0
+            self.visits[place[node]] += visits
+        seen: Sequence[Any] = [a.tolist() for a in (other.node, other.output, other.count, other.line)]
+        for node, output, count, line in zip(*seen, strict=True):
+            self._observe(place[node], output, count, line)
+
+    def arrays(self) -> TreeArrays:
+        keys = np.array(list(self.seen), np.int32).reshape(-1, 2)
+        values = np.array(list(self.seen.values()), np.int64).reshape(-1, 2)
+        return TreeArrays(
+            np.array(self.parent, np.int32), np.array(self.symbol, np.int32), np.array(self.visits, np.int64),
+            keys[:, 0].copy(), keys[:, 1].copy(), values[:, 0].copy(), values[:, 1].copy(),
+        )  # fmt: skip

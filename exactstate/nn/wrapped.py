@@ -1,0 +1,61 @@
+"""Projections that were wrapped or hooked: LoRA, quantization, pruning masks, hooks that log or change outputs.
+
+A plain `nn.Linear` is only its weight and bias, and layers may read these instead of calling it. Anything else has to
+be called to have its effect, and extraction, which reads weights, has to refuse it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torch import nn
+
+from exactstate.errors import InvalidInput
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def is_plain(linear: nn.Module) -> bool:
+    """Whether calling the module is its weight and bias and nothing more.
+
+    A parametrization (`torch.nn.utils.parametrize`) is plain: it computes the weight when it is read.
+    """
+    return (
+        isinstance(linear, nn.Linear)
+        and type(linear).forward is nn.Linear.forward
+        and "forward" not in linear.__dict__
+        and not has_hooks(linear)
+    )
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Whether anything is called before or after the module."""
+    return any(getattr(module, name) for name in _HOOKS)
+
+
+def wrapped_modules(model: nn.Module) -> Iterator[tuple[str, str]]:
+    """(name, why) of every part of a model whose weights do not tell what it computes."""
+    for name, module in model.named_modules():
+        if has_hooks(module):
+            yield name or type(module).__name__, "has hooks"
+        elif name.rpartition(".")[2] in ("out_proj", "mix_proj", "gate_proj") and not is_plain(module):
+            yield name, f"is a {type(module).__name__} instead of a plain nn.Linear"
+
+
+def refuse_wrapped(model: nn.Module) -> None:
+    """Raise InvalidInput for a model that cannot be read from its weights."""
+    for name, why in wrapped_modules(model):
+        raise InvalidInput(
+            f"extraction reads weights, and {name} {why}, so what it computes is not in them; merge or remove it first "
+            "(peft: `model.merge_and_unload()`, hooks: `handle.remove()`)."
+        )
+
+
+def refuse_gated(model: nn.Module) -> None:
+    """Raise InvalidInput for a model with an NFSM whose output is gated by its input."""
+    for name, module in model.named_modules():
+        if getattr(module, "gate_proj", None) is not None and hasattr(module, "heads"):
+            raise InvalidInput(
+                f"extraction does not know output gates, and {name or 'this layer'} was built with gate=True; build "
+                "the layer without it."
+            )

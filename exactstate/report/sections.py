@@ -1,0 +1,295 @@
+"""The sections of a report, one function each; None where the run has nothing to show."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import shlex
+from typing import Any
+
+import numpy as np
+
+from exactstate.automata import Mealy, Moore, Semiautomaton
+from exactstate.errors import InvalidConfig
+from exactstate.report.charts import length_sweep_chart, training_charts
+from exactstate.report.data import RunData
+from exactstate.report.html import Html, element, joined, void_element
+from exactstate.report.sentences import claim, enumeration, failure, head_sizes, sentences
+from exactstate.report.tables import head_tables, machine_tables, step_table
+
+MAX_NAMES, MAX_LETTERS = 12, 160
+"""States or symbols listed by name, and letters in them, before the rest is counted."""
+MAX_STATES, MAX_DRAWING_BYTES = 32, 400_000
+"""Of a machine that is drawn."""
+MIN_WORD, MIN_STORY, MAX_WORD = 6, 25, 64
+"""Lengths of the word that is read step by step; a question needs some sentences before it."""
+SAMPLED_WORDS = 16
+"""Words that it is chosen from."""
+SPELLED = 8
+"""Symbols of a word that is written as a Python list; a longer one is written as text."""
+EXTRACTED, TARGET = "Extracted from the network", "Target"
+
+
+def verdict(run: RunData) -> Html:
+    """The result in one sentence."""
+    if run.valid_certificate is not None:
+        missing = "" if run.folder.finished else " The weights that the certificate names are not in this folder."
+        return element("p", element("strong", "Certified: "), claim(run.valid_certificate) + missing, class_="verdict")
+    if run.check is not None:
+        findings = " ".join(run.check.findings)
+        return element("p", element("strong", "The certificate is not valid. "), findings, class_="verdict bad")
+    if run.machine is None:
+        return element("p", element("strong", "Nothing is proved: "), _without_tables(run), class_="verdict bad")
+    return element("p", element("strong", "No certificate. "), failure(run.verdict()), class_="verdict bad")
+
+
+def _without_tables(run: RunData) -> str:
+    """What is known of a baseline."""
+    text = f"{run.cell} has no transition tables to extract, so it can only be tested on samples."
+    accuracy = next((row["accuracy"] for row in reversed(run.history) if "accuracy" in row), None)
+    if accuracy is None:
+        return text
+    length = run.config.get("end_to_end", {}).get("length")
+    where = "" if length is None else f" at the training length, {length}"
+    return f"{text} It was correct on {accuracy:.0%} of fresh words{where}."
+
+
+def configuration(run: RunData) -> Html:
+    """What was trained, and how, as names and values."""
+    rows: dict[str, str | Html] = {}
+    if run.task is not None and run.task.about:
+        rows["task"] = f"{run.name}: {run.task.about}"
+    if (target := run.target) is not None:
+        rows["states"] = _names(target.states)
+        rows["symbols"] = _names(target.symbols)
+    rows["network"] = _network(run)
+    recipe = run.config.get("recipe")
+    rows |= {name: str(value) for name, value in {"recipe": recipe, "seed": run.config.get("seed")}.items()
+             if value is not None}  # fmt: skip
+    if run.history:
+        restarts = run.history[-1].get("attempt", 0)
+        rows["training"] = f"{_total_steps(run.history):,} steps" + (
+            f", {restarts} {'restart' if restarts == 1 else 'restarts'}" if restarts else ""
+        )
+    if run.valid_certificate is not None:
+        rows["weights"] = f"SHA-256 {run.valid_certificate['weights']}"
+        made = run.valid_certificate["made"]
+        rows["certified with"] = enumeration([f"{name} {version}" for name, version in made.items()])
+    return element(
+        "dl", *(part for name, value in rows.items() for part in (element("dt", name), element("dd", value)))
+    )
+
+
+def _names(names: tuple[str, ...]) -> Html:
+    """How many, and the first of them."""
+    shown = list(names[:MAX_NAMES])
+    while len(shown) > 1 and sum(map(len, shown)) > MAX_LETTERS:
+        shown.pop()
+    rest = ["..."] if len(names) > len(shown) else []
+    return joined([f"{len(names):,}: ", *(element("code", name) for name in shown), *rest])
+
+
+def _network(run: RunData) -> str:
+    """The cell and its size."""
+    config, parts = run.config, [run.cell]
+    if run.valid_certificate is not None:
+        parts.append(f"heads of {head_sizes(run.valid_certificate)} indices")
+    sizes: tuple[str, ...] = ("width",)
+    if config.get("cell", "nfsm") != "nfsm":
+        parts.append(f"{config['layers']} {'layer' if config['layers'] == 1 else 'layers'}")
+        sizes = ("width", "channels", "states")
+    parts += [f"{name} {config[name]}" for name in sizes if config.get(name) is not None]
+    return ", ".join(parts)
+
+
+def _total_steps(history: list[dict[str, Any]]) -> int:
+    """Steps of all phases of all attempts."""
+    last: dict[tuple[Any, Any], int] = {}
+    for row in history:
+        last[row.get("attempt"), row.get("phase")] = int(row.get("step", 0))
+    return sum(last.values())
+
+
+def training(run: RunData) -> Html:
+    return training_charts(run.history)
+
+
+STAGES = {
+    "learned": "by gradient, with many more heads than needed",
+    "pruned": "heads and indices removed, margins widened; this is the network of the certificate",
+    "compressed": "the extracted machine, minimized, factored and distilled into the heads it needs",
+}
+
+
+def stages(run: RunData) -> Html | None:
+    """What each stage of the recipe `gradient` left: heads, parameters, configurations and margins."""
+    rows = [row for row in run.history if row.get("phase") == "stage" and row.get("stage") in STAGES]
+    if not rows:
+        return None
+    titles = ("", "heads", "parameters", "configurations", "smallest margin", "after")
+    body = [element("tr", *(element("th", title) for title in titles))]
+    for row in rows:
+        margins = [row[name] for name in ("column_margin", "label_margin") if name in row]
+        cells = (
+            " ".join(map(str, row["heads"])), f"{row['parameters']:,}",
+            f"{row['configurations']:,}" if "configurations" in row else "",
+            f"{min(margins):.3g}" if margins else "", f"{row['seconds']:.1f} s",
+        )  # fmt: skip
+        body.append(element("tr", element("th", row["stage"]), *(element("td", cell) for cell in cells)))
+    meanings = [f"{row['stage']}: {STAGES[row['stage']]}" for row in rows]
+    text = [element("p", f"{'; '.join(meanings)}.", class_="soft")]
+    if (proof := run.compressed_check) is not None:
+        verdict = "has a valid certificate of its own" if proof else "has a certificate that is not valid"
+        text.append(element("p", f"The compressed network {verdict}."))
+    return joined([element("div", element("table", *body), class_="scroll"), *text])
+
+
+def machines(run: RunData) -> Html | None:
+    """The extracted machine beside its target."""
+    if run.machine is None:
+        return None
+    target, extracted = run.target, run.machine.automaton
+    if target is not None:
+        extracted = _with_names_of(target, extracted)
+    same = target is not None and _same_transitions(extracted, target)
+    pictures = [_picture(extracted, EXTRACTED)]
+    if target is not None:
+        pictures.append(Html(pictures[0].replace(EXTRACTED, TARGET)) if same else _picture(target, TARGET))
+    text = []
+    if same:
+        text = ["The machine was extracted from the weights without access to the target. It has the same transitions."]
+    elif reads := run.machine.about.get("reads"):
+        text = [f"The extracted machine reads {reads}, which is more than the grammar of the task."]
+    return joined([*(element("p", sentence) for sentence in text), element("div", *pictures, class_="pair")])
+
+
+def _picture(machine: Moore | Mealy, title: str) -> Html:
+    caption = f"{title}: {machine.n_states:,} states, {machine.n_symbols:,} symbols"
+    return _drawing(machine, caption) or element("p", f"{caption}, too many to draw.", class_="soft")
+
+
+def _drawing(machine: Semiautomaton, caption: str) -> Html | None:
+    """A state diagram; None where it would be too large to read."""
+    from exactstate.automata.draw import svg
+    from exactstate.automata.draw.scene import fits
+
+    if machine.n_states > MAX_STATES or not fits(machine) or len(picture := svg(machine)) > MAX_DRAWING_BYTES:
+        return None
+    image = void_element(
+        "img", class_="drawing", src=f"data:image/svg+xml;base64,{base64.b64encode(picture).decode()}",
+        alt=f"State diagram. {caption}",
+    )  # fmt: skip
+    return element("figure", image, element("figcaption", caption))
+
+
+def _with_names_of(target: Moore | Mealy, machine: Moore | Mealy) -> Moore | Mealy:
+    """The machine with the target's state names and numbering, where its outputs identify the states."""
+    names = machine.states if isinstance(machine, Moore) else _incoming_outputs(machine)
+    if machine.symbols != target.symbols or sorted(names) != sorted(target.states):
+        return machine
+    order = np.array([names.index(name) for name in target.states])
+    number = np.argsort(order)
+    return Moore(
+        symbols=machine.symbols, states=target.states, tables=number[machine.tables[:, order]],
+        start=int(number[machine.start]), outputs=target.states, readout=np.arange(len(order)),
+    )  # fmt: skip
+
+
+def _incoming_outputs(machine: Mealy) -> list[str]:
+    """Of each state: the outputs of the transitions into it."""
+    outputs: dict[int, set[int]] = {q: set() for q in range(machine.n_states)}
+    for state, output in zip(machine.tables.ravel().tolist(), machine.readout.ravel().tolist(), strict=True):
+        outputs[state].add(output)
+    return [" or ".join(sorted(machine.outputs[k] for k in outputs[q])) for q in range(machine.n_states)]
+
+
+def _same_transitions(one: Moore | Mealy, other: Moore | Mealy) -> bool:
+    """Whether states, initial state and transitions are the same, whatever the outputs are."""
+    return (
+        (one.symbols, one.states, one.start) == (other.symbols, other.states, other.start)
+        and np.array_equal(one.tables, other.tables)
+    )  # fmt: skip
+
+
+def heads(run: RunData) -> Html | None:
+    if run.valid_certificate is not None:
+        return head_tables(run.valid_certificate)
+    if run.machine is not None and run.machine.heads is not None:
+        return machine_tables(run.machine)
+    return None
+
+
+def step_by_step(run: RunData) -> Html | None:
+    """The indices of all heads along a word, and the outputs."""
+    if run.valid_certificate is None or run.machine is None or (word := example_word(run)) is None:
+        return None
+    text = "The index of every head after every symbol: all that the network carries from one step to the next."
+    try:
+        table = step_table(run.valid_certificate, word, run.machine.outputs(word))
+    except LookupError:  # the certificate is of another task than the rest of the folder
+        return None
+    return joined([element("p", text, class_="soft"), table])
+
+
+def example_word(run: RunData) -> list[str] | None:
+    """A short word of the task that visits many states; None where the task is unknown."""
+    if run.machine is None or run.task is None:
+        return None
+    if set(run.task.machine.symbols) <= set(run.machine.symbols):
+        for length in range(MIN_STORY if run.task.question else MIN_WORD, MAX_WORD):
+            with contextlib.suppress(InvalidConfig):  # the sampler has no word of this length
+                batch = run.task.sample(SAMPLED_WORDS, length, np.random.default_rng(0))
+                best = max(range(SAMPLED_WORDS), key=lambda k: len(np.unique(batch.states[k])))
+                return [run.task.machine.symbols[a] for a in batch.inputs[best].tolist()]
+    return None
+
+
+def certificate(run: RunData) -> Html | None:
+    """The proof in sentences, and the output of `exactstate check`."""
+    if run.certificate is None and run.machine is None:
+        return None
+    if run.valid_certificate is None:
+        text = " writes a certificate when machine and target agree on every word."
+        return element("p", "There is no valid certificate. ", element("code", "exactstate train"), text)
+    from exactstate.certify.check import summary
+
+    content = run.valid_certificate
+    assumptions = sorted({sentence for one in content["rounding"].values() for sentence in one["assumes"]})
+    return joined([
+        element("ul", *(element("li", sentence) for sentence in sentences(content))),
+        element("p", "The certificate was checked when this page was written: it is consistent, its target is the "
+                "task, and it names the weights in this folder, if there are any. They were not extracted again; ",
+                element("code", "exactstate check --weights"), " does that."),
+        element(
+            "details", element("summary", "Output of exactstate check"), element("pre", "\n".join(summary(content)))
+        ),
+        element("details", element("summary", "Assumptions of the rounding bounds"),
+                element("ul", *(element("li", sentence) for sentence in assumptions))),
+    ])  # fmt: skip
+
+
+def sweep(run: RunData) -> Html | None:
+    return length_sweep_chart(run.sweeps) if run.sweeps else None
+
+
+def usage(run: RunData) -> Html | None:
+    """Code that loads and runs the machine, with a word and its outputs."""
+    if run.machine is None:
+        return None
+    machine, path = run.machine, run.folder.machine_path
+    word = example_word(run) or list(machine.symbols[:4])
+    outputs = machine.outputs(word)
+    if len(word) <= SPELLED or any(len(symbol.split()) != 1 for symbol in word):
+        call = f"print(machine.outputs({word!r}))\n# {outputs!r}"
+    else:
+        call = f"word = {' '.join(word)!r}\nprint(machine.outputs(word.split())[-1])\n# {outputs[-1]}"
+    python = (
+        f"import exactstate.runtime\n\nmachine = exactstate.runtime.load({str(path)!r})\n{call}\n\n"
+        "stream = machine.stream()    # symbol by symbol, without a limit\n"
+        'machine.export("machine.c")  # or .js, .onnx: a program without dependencies'
+    )
+    shell = [f"{shlex.join(['echo', ' '.join(word)])} | exactstate run {shlex.quote(str(path))}"]
+    if run.certificate is not None:
+        certificate, folder = (shlex.quote(str(path)) for path in (run.folder.certificate_path, run.folder.path))
+        shell.append(f"exactstate check {certificate} --weights {folder}")
+    return joined([element("pre", python), element("pre", "\n".join(shell))])

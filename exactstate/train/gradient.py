@@ -1,0 +1,405 @@
+"""The recipe `gradient`: end to end from words and labels, with many more heads than needed; then prune.
+
+    B  words     L  their length     m  width     r  heads     S  the sum of their sizes     n  labels
+
+0. With thousands of states, tables come from label embeddings first (`label_embedding.py`); for machine files, those
+   of one large head with soft states (`free_tables.py`), and the next phase trains what follows the layer.
+1. `WidePhase` (`wide.py`) trains a wide layer: the arg max in the forward pass, the gradient of the softmax in the
+   backward pass, cross-entropy up to the first error, tables that tend to stay where they are at the start. Where one
+   head can hold every label, `Probes` predict the label from each head alone, so that each head carries as much of the
+   state as it can; they are thrown away afterwards. With many states, heads that do not follow the state are drawn
+   anew.
+2. `prune_model` removes heads while fresh words stay right, and indices that no word reaches.
+3. `widen_margins` (`margins.py`) trains the network on the machine that was extracted from it, until margins exceed
+   rounding.
+4. `repair` trains the pruned network further where its certificate is refused: half of the words begin with one of the
+   counterexamples, which are found anew after every few steps.
+5. `compress` minimizes that machine, factors it and distills it into a network of minimal heads.
+
+No transition is counted, and nothing but the verdict looks at the target. A refusal says on which words the network is
+wrong, and these train it further: rows have the number of rounds (`repairs`).
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from exactstate._types import MISSING
+from exactstate.certify import counterexamples
+from exactstate.errors import BudgetExceeded, InvalidConfig, InvalidInput, NotLearned
+from exactstate.extract import Budget, Extracted, extract
+from exactstate.nn import Backbone
+from exactstate.nn.pruning import PruneStep, prune, prune_indices
+from exactstate.records import Row
+from exactstate.tasks import AnswerTask, Task
+from exactstate.tasks.access_words import AccessWords
+from exactstate.train.answer_cascade import train_answer_cascade
+from exactstate.train.build import build_model
+from exactstate.train.cascade import train_cascade
+from exactstate.train.config import LARGEST_FREE, GradientConfig, TrainConfig
+from exactstate.train.distributed import begin_attempt
+from exactstate.train.free_tables import FreeTablesPhase, set_tables, transition_words
+from exactstate.train.induce import codes_of_machine, pretrain
+from exactstate.train.label_embedding import EmbeddingPhase, HeadPhase, LabelEmbedding
+from exactstate.train.margins import widen_margins
+from exactstate.train.phases import labels_of, tokens_of
+from exactstate.train.pretraining import OutputPretrainer, TransitionPretrainer
+from exactstate.train.run import Compressed
+from exactstate.train.state_codes import StateCodes
+from exactstate.train.trainer import Trainer
+from exactstate.train.verify import extract_and_certify
+from exactstate.train.wide import (
+    REPLAYED,
+    Probes,
+    WidePhase,
+    accuracy,
+    block_of,
+    encode_symbols,
+    label_logits,
+    prepare,
+    shortest_wrong_word,
+)
+
+BUDGET = Budget(configurations=60_000, seconds=120.0)
+"""Of an extraction: a network that has learned reaches far fewer configurations once it is pruned."""
+REPAIRABLE = Budget(configurations=20_000, seconds=30.0)
+"""Of a network that is worth repairing."""
+FREE_STAGE = "free-tables"
+"""The network whose layer was given the free tables."""
+LONG = 8
+"""A pruned network is checked on words so many times as long as those of other checks."""
+
+
+def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
+    """Train wide, prune, widen margins; train the wide network further where the pruned one errs on long words.
+
+    A task of two layers is learned as a cascade of free tables (`cascade.py`), from answers alone, too
+    (`answer_cascade.py`).
+    """
+    if isinstance(task, AnswerTask):
+        return train_answer_cascade(config, task, trainer)
+    if task.layers is not None:
+        return train_cascade(config, task, trainer)
+    attempt = trainer.checkpointer.attempt
+    model, phase = wide_phase(config, task, attempt)
+    settings, free = phase.settings, free_tables_phase(config, task, attempt)
+    begin_attempt(attempt)
+    if free is None and config.free_tables is not None and config.heads is None:
+        _note_wide(trainer, config, task)
+    if settings.embed_steps:
+        pretrain_heads(config, task, model, settings, trainer)
+    if free is not None:
+        trainer.run_phase(free, keep=True)
+        if trainer.paused:
+            return model
+        if not (free.learned or trainer.has_stage(FREE_STAGE)):
+            raise NotLearned(_free_tables_not_learned(free, attempt + 1))
+        model = trainer.transform(FREE_STAGE, replace(config, temperature=settings.temperature), task,
+                                  lambda: layer_of_tables(config, task, settings, free))  # fmt: skip
+        phase = readout_phase(config, task, settings, model)
+    for round in range(settings.rounds):
+        phase.start_round(round)
+        train_tables(model, free is None or round > 0)
+        stage = f"pruned-{round + 1}"
+        trainer.run_phase(phase, keep=True)
+        if trainer.paused:
+            return model
+        if not (phase.learned or trainer.has_stage(stage)):
+            raise NotLearned(_not_learned(phase, settings, trainer.checkpointer.attempt + 1))
+        train_tables(model, True)
+
+        def change(round: int = round) -> Backbone:
+            _note_stage(trainer, "learned", model, steps=trainer.checkpointer.total_steps)
+            generator = np.random.default_rng([config.seed, round])
+            smaller = prune_model(model, task, settings, generator, trainer)
+            extracted = extract_pruned(smaller, task)
+            if extracted is not None:
+                widen_margins(smaller, extracted, settings)
+            return smaller
+
+        pruned = trainer.transform(stage, replace(config, temperature=settings.temperature), task, change)
+        if phase.learned:  # the history of pruning belongs to the checkpoint from here on
+            trainer.checkpointer.maybe_save(phase, now=True)
+        check = np.random.default_rng([config.seed, round, 1])
+        extracted = extract_pruned(pruned, task)
+        if extracted is not None and accuracy(pruned, task, check, 64, LONG * settings.check_length) == 1.0:
+            _note_stage(trainer, "pruned", pruned, extracted=extracted)
+            return pruned
+    return pruned
+
+
+def wide_phase(config: TrainConfig, task: Task, attempt: int) -> tuple[Backbone, WidePhase]:
+    """The model of an attempt and its first phase."""
+    settings = resolved_settings(config, task, attempt)
+    words, weights = np.random.default_rng(config.seed), torch.Generator().manual_seed(config.seed)
+    model = build_model(replace(config, temperature=settings.temperature), task, heads=(settings.heads,),
+                        generator=weights)  # fmt: skip
+    prepare(model, settings)
+    probes = Probes(settings.heads, len(task.labels), weights) if settings.probe_weight else None
+    phase = WidePhase(model, probes, task, settings, words)
+    phase.parallel = True
+    return model, phase
+
+
+def pretrain_heads(
+    config: TrainConfig, task: Task, model: Backbone, settings: GradientConfig, trainer: Trainer
+) -> None:  # fmt: skip
+    """Tables that follow the state, from label embeddings; raises NotLearned where there are none."""
+    if len(set(settings.heads)) > 1:
+        raise InvalidConfig(
+            f"label embeddings are for heads of one size; got {settings.heads}. Give all heads the same size, or "
+            "embed_steps=0."
+        )
+    words, weights = np.random.default_rng([config.seed, 3]), torch.Generator().manual_seed(config.seed)
+    embedding = LabelEmbedding(len(task.labels), task.machine.n_symbols, max(settings.heads), weights)
+    embed = EmbeddingPhase(embedding, task, settings.embed_steps, words)
+    trainer.run_phase(embed, keep=True)
+    trainer.run_phase(HeadPhase(model, embedding, embed.best, task, settings.head_steps, words, weights))
+
+
+def resolved_settings(config: TrainConfig, task: Task, attempt: int) -> GradientConfig:
+    """The settings of an attempt, with what depends on the task."""
+    states = task.label_kind == "states"
+    reaching = isinstance(task.sampler, AccessWords)
+    settings = config.gradient.resolved(len(task.labels), config.heads, attempt, states=states, reaching=reaching)
+    size = free_size(config, task, attempt)
+    if size:
+        settings = replace(settings, heads=(size,), probe_weight=0.0, repairs=0)
+    return settings.reaching(task.sampler)
+
+
+def free_size(config: TrainConfig, task: Task, attempt: int) -> int:
+    """Indices of the head whose free tables are learned first; 0 for none, as where heads are given."""
+    if config.free_tables is None or config.heads is not None or task.machine.n_symbols > config.width:
+        return 0
+    size = config.free_tables.resolved_size(len(task.labels), task.label_kind == "states", attempt)
+    return size if size <= LARGEST_FREE else 0
+
+
+def free_tables_phase(config: TrainConfig, task: Task, attempt: int) -> FreeTablesPhase | None:
+    """The phase that learns free tables, where there is one."""
+    size = free_size(config, task, attempt)
+    if config.free_tables is None or not size:
+        return None
+    settings, weights = resolved_settings(config, task, attempt), torch.Generator().manual_seed(config.seed)
+    return FreeTablesPhase(
+        task, config.free_tables, size, settings.length, (settings.check_words, settings.check_length),
+        np.random.default_rng([config.seed, 3]), weights,
+    )  # fmt: skip
+
+
+def layer_of_tables(
+    config: TrainConfig, task: Task, settings: GradientConfig, free: FreeTablesPhase
+) -> Backbone:  # fmt: skip
+    """A model whose layer has the tables of the machine that was learned, in one head."""
+    machine, weights = free.tables.machine(task), torch.Generator().manual_seed(config.seed)
+    model = build_model(replace(config, temperature=settings.temperature), task, heads=((machine.n_states,),),
+                        generator=weights)  # fmt: skip
+    prepare(model, settings)
+    with torch.no_grad():
+        rows = encode_symbols(model)[1]
+    set_tables(block_of(model), rows, torch.from_numpy(machine.tables.astype(np.int64)), 2 * settings.margin)
+    return model
+
+
+def readout_phase(config: TrainConfig, task: Task, settings: GradientConfig, model: Backbone) -> WidePhase:
+    """Trains what follows a layer whose tables are learned, half of the words leading to every index and on."""
+    with torch.no_grad():
+        (tables,) = block_of(model).tables(encode_symbols(model)[1][None])
+    words = transition_words(task.machine.symbols, tables[0])
+    covering = task.with_words(words, share=0.5)
+    return WidePhase(model, None, covering, settings, np.random.default_rng(config.seed))
+
+
+def train_tables(model: Backbone, trained: bool) -> None:
+    """Whether training changes the tables, and what they are computed from; else only what follows the layer."""
+    layer, block = model.layers[0], block_of(model)
+    for module in (model.embedding, model.encoder, model.encoder_norm, layer.norm1):
+        module.requires_grad_(trained)
+    block.weight.requires_grad_(trained)
+    block.bias.requires_grad_(trained)
+
+
+def repair(config: TrainConfig, task: Task, model: Backbone, trainer: Trainer) -> Backbone:
+    """A copy of a pruned network, trained on counterexamples to its certificate until there are none.
+
+    Half of the words begin with one of them, the latest twice as often as those of earlier rounds.
+    """
+    smaller, settings = deepcopy(model), resolved_settings(config, task, 0)
+    generator = np.random.default_rng([config.seed, 2])
+    phase = WidePhase(smaller, None, task, settings, generator, lr=settings.prune_lr)
+    words: list[tuple[str, ...]] = []
+    for round in range(settings.repairs):
+        extracted = extract_pruned(smaller, task, REPAIRABLE)
+        if extracted is None:
+            break
+        wrong = counterexamples(extracted, task.machine, labels=task.label_kind, most=REPLAYED)
+        if round:
+            trainer.note({"phase": "repair", "step": round, "counterexamples": len(wrong)})
+        if not wrong:
+            widen_margins(smaller, extracted, settings)
+            break
+        words = [*words, *wrong][-4 * REPLAYED :]
+        phase.task = task.with_words([*words, *wrong], share=0.5)
+        if phase.task is task:  # its words cannot be chosen
+            break
+        for group in phase.optimizer.param_groups:  # smaller steps as the rounds go on: what is right stays right
+            group["lr"] = settings.prune_lr * max(0.2, 0.5 ** (round / 10))
+        phase.length = phase.longest = max(settings.length, max(map(len, wrong)) + 2)
+        for _ in range(settings.repair_steps):
+            phase.step()
+    return smaller
+
+
+def fine_tune(model: Backbone, task: Task, settings: GradientConfig, generator: np.random.Generator) -> None:
+    """A few steps on fresh words, until those of a check are right; fewer where most of them stay wrong."""
+    phase = WidePhase(model, None, task, replace(settings, check_every=20), generator, lr=settings.prune_lr,
+                      steps=settings.prune_steps, patience=20)  # fmt: skip
+    while not phase.done:
+        phase.step()
+        if phase.steps % phase.check_every == 0:
+            phase.check()
+
+
+def prune_model(
+    model: Backbone, task: Task, settings: GradientConfig, generator: np.random.Generator, trainer: Trainer
+) -> Backbone:
+    """A copy with fewer heads, right on fresh words, and without indices that no word reaches."""
+    batch = task.sample(settings.batch, 32, generator)
+    tokens, labels = tokens_of(batch), labels_of(batch)
+
+    @torch.no_grad()
+    def loss(smaller: Backbone) -> float:
+        return float(cross_entropy(label_logits(smaller.eval(), tokens).flatten(0, 1), labels.flatten()))
+
+    def accept(smaller: Backbone) -> bool:
+        return accuracy(smaller, task, generator, settings.check_words, settings.check_length) == 1.0
+
+    def note(step: PruneStep) -> None:
+        trainer.note({"phase": "prune", "heads": step.heads, "accepted": step.accepted, "fine_tuned": step.fine_tuned})
+
+    smaller = prune(
+        model, tokens, loss=loss, accept=accept, max_failures=settings.prune_failures, watch=note,
+        fine_tune=lambda smaller: fine_tune(smaller, task, settings, generator),
+    )  # fmt: skip
+    smaller = smaller.eval()
+    _, rows = encode_symbols(smaller)
+    smaller.layers[0].block = prune_indices(block_of(smaller), rows)
+    return smaller
+
+
+def extract_pruned(model: Backbone, task: Task, budget: Budget = BUDGET) -> Extracted | None:
+    """The machine of a pruned network; None where it reaches more configurations than a learned one would."""
+    try:
+        return extract(model.eval(), symbols=task.machine.symbols, labels=task.labels, budget=budget.restarted())
+    except BudgetExceeded:
+        return None
+
+
+def compress(config: TrainConfig, task: Task, extracted: Extracted, trainer: Trainer) -> Compressed:
+    """Minimize and factor the extracted machine, and distill it into a network with its heads.
+
+    The target is not looked at: the machine is the one that the network has learned.
+    """
+    config = config.compressed()
+    if task.label_kind == "states":
+        codes, states, outputs = _codes_of_labels(config, extracted), task, None
+    else:
+        machine = extracted.minimized.to_moore()
+        codes, outputs = codes_of_machine(config, machine), machine.readout
+        states = Task(name=task.name, machine=machine, sampler=task.sampler)
+
+    def pretrainer(model: Backbone, codes: StateCodes, *args: Any) -> TransitionPretrainer:
+        if outputs is None:
+            return TransitionPretrainer(model, codes, *args)
+        return OutputPretrainer(model, codes, *args, output_of=outputs)
+
+    model = pretrain(config, task, states, codes, np.random.default_rng(config.seed), trainer, pretrainer)
+    result = Compressed(model.eval(), *extract_and_certify(model, task))
+    _note_stage(trainer, "compressed", model, extracted=result.extracted)
+    return result
+
+
+def _codes_of_labels(config: TrainConfig, extracted: Extracted) -> StateCodes:
+    """Codes of the labels, from the machine whose states they are."""
+    machine = extracted.named
+    if machine is None:  # certified networks whose labels are states have one
+        raise InvalidInput("the labels of this network are not the states of a machine; train on outputs instead.")
+    codes = codes_of_machine(config, machine)
+    of_label = np.full((len(extracted.label_names), len(codes.heads)), MISSING)
+    for label, name in enumerate(extracted.label_names):
+        if name in machine.states:
+            of_label[label] = codes.of_label[machine.states.index(name)]
+    return replace(codes, of_label=of_label)
+
+
+def _note_stage(
+    trainer: Trainer, stage: str, model: Backbone, *, extracted: Extracted | None = None, steps: int | None = None
+) -> None:
+    """A row of the history that says what a stage left: heads, parameters, joint indices and margins.
+
+    A resumed run passes its stages again; a row that is there already stays.
+    """
+    attempt = trainer.checkpointer.attempt
+    if any(row.get("stage") == stage and row["attempt"] == attempt for row in trainer.history):
+        return
+    row: Row = {
+        "phase": "stage", "stage": stage, "heads": list(block_of(model).heads),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "seconds": round(trainer.checkpointer.seconds, 3),
+    }  # fmt: skip
+    if steps is not None:
+        row["steps"] = steps
+    if extracted is not None:
+        row["configurations"] = len(extracted.reached)
+        row["column_margin"] = float(extracted.weakest.margin)
+        row["label_margin"] = float(extracted.label_margins.min())
+    trainer.note(row)
+
+
+def _note_wide(trainer: Trainer, config: TrainConfig, task: Task) -> None:
+    """A row of the history that says why a machine file is not learned with free tables, once in an attempt."""
+    attempt, symbols = trainer.checkpointer.attempt, task.machine.n_symbols
+    if any(row["phase"] == "wide_layer" and row["attempt"] == attempt for row in trainer.history):
+        return
+    if symbols > config.width:
+        why = f"{symbols} symbols exceed the width, {config.width}"
+    else:
+        why = f"a head for {len(task.labels)} labels would exceed {LARGEST_FREE} indices"
+    trainer.note({"phase": "wide_layer", "step": 0, "reason": f"no free tables: {why}"})
+
+
+def _not_learned(phase: WidePhase, settings: GradientConfig, attempt: int) -> str:
+    """How far training came, a wrong word, and what to try."""
+    task, generator = phase.task, np.random.default_rng(0)
+    share = accuracy(phase.model, task, generator, settings.check_words, settings.check_length)
+    which = f", attempt {attempt}" if attempt > 1 else ""
+    return (
+        f"{task.name} was not learned in {phase.total_steps + phase.steps} steps{which}: {share:.1%} of fresh words of "
+        f"{settings.check_length} symbols are right, and words are right up to symbol {phase.mean_first_error:.1f} on "
+        f"average; {shortest_wrong_word(phase.model, task, generator)}. Try more heads or larger ones (--heads), more "
+        "steps, another seed, --recipe induce" + (", or --supervise states." if task.label_kind == "outputs" else ".")
+    )
+
+
+def _free_tables_not_learned(phase: FreeTablesPhase, attempt: int) -> str:
+    """How far the free tables came, a wrong word, and what to try."""
+    task, which = phase.task, f", attempt {attempt}" if attempt > 1 else ""
+    wrong = ""
+    if phase.wrong:
+        words, labels = torch.tensor(phase.wrong).unbind(1)
+        first = (phase.tables.exact(words) == labels).int().cumprod(1).sum(1)
+        at = int(first.argmin())
+        word = " ".join(task.machine.symbols[int(symbol)] for symbol in words[at, : int(first[at]) + 1])
+        wrong = f"; a short wrong word is {word!r}"
+    return (
+        f"{task.name} was not learned in {phase.steps} steps{which}: {phase.accuracy:.1%} of fresh words are right"
+        f"{wrong}. Try another seed, a wide layer (--heads 12,12,...), --recipe induce"
+        + (", or --supervise states." if task.label_kind == "outputs" else ".")
+    )

@@ -4,7 +4,7 @@ scikit-learn's 8 x 8 images, real scans that ship with the package. An encoder r
 the sum. After training the machine is extracted with the mean image of each digit as its symbol, and compared with
 addition. Then that machine is distilled into one head, which is certified over regions of images.
 
-    pip install 'exactstate[examples]'
+    pip install '.[examples]'
     python examples/digits_sum.py [--length 10000]
 """
 

@@ -5,7 +5,7 @@
 
 The signature is a file beside the certificate, `certificate.json.sig`. Signed is the SHA-256 in the certificate, which
 covers all of its content, after the certificate was checked. Needs the package `cryptography`
-(`pip install 'exactstate[sign]'`).
+(`pip install '.[sign]'`).
 """
 
 from __future__ import annotations
@@ -139,6 +139,6 @@ def _library() -> tuple[Any, Any]:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
         raise BackendUnavailable(
-            "signatures need the package `cryptography`, which is not installed: pip install 'exactstate[sign]'."
+            "signatures need the package `cryptography`, which is not installed: pip install cryptography."
         ) from None
     return serialization, ed25519

@@ -27,7 +27,7 @@ GUIDE = """Neural finite-state machines: exact state tracking at every length, w
     exactstate sweep RUN            find the length at which it fails
     exactstate certify RUN          certify again, from the weights
     exactstate check RUN/certificate.json        check the proof, without torch
-    exactstate extract RUN -o s3.json            the machine, without the network
+    exactstate extract RUN -o s3.json            the machine without the network
     exactstate run RUN/machine.json words.txt    symbols in, outputs out
 
 **Machines from logs, and between versions:**

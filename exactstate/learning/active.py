@@ -1,6 +1,6 @@
 """Active learning: ask a system what it answers, until its machine is known. The engine is AALpy (extra `learn`).
 
-    pip install "exactstate[learn]"
+    pip install '.[learn]'
     learn_actively(lambda word: [...], symbols=["open", "close"], cache="answers.jsonl")
 
 L*, KV and L# of AALpy make hypotheses; the words that test them are ours: a conformance suite for a few extra states,
@@ -164,7 +164,7 @@ def learn_actively(
         from aalpy import learning_algs
         from aalpy.base import SUL, Oracle
     except ImportError:
-        raise BackendUnavailable('active learning needs AALpy: pip install "exactstate[learn]".') from None
+        raise BackendUnavailable("active learning needs AALpy: pip install aalpy.") from None
     asked = QueryCache(cache)
     counts = [0, 0]
 

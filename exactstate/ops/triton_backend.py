@@ -48,7 +48,7 @@ TILE = 2048
 def why_not() -> str | None:
     """The reason why Triton kernels cannot run here, or None."""
     if find_spec("triton") is None:
-        return "triton is not installed; pip install 'exactstate[gpu]'"
+        return "triton is not installed; pip install triton"
     if interpreted() or torch.cuda.is_available():
         return None
     return "torch finds no GPU; TRITON_INTERPRET=1 in the environment runs the kernels slowly on the CPU"

@@ -195,7 +195,7 @@ def _composite(machine: Machine, numbers: Ints, breaks: Ints, each_line: bool) -
 
 def why_not() -> str | None:
     """The reason why no cluster can be used here, or None."""
-    return None if find_spec("ray") is not None else "ray is not installed; pip install 'exactstate[cluster]'"
+    return None if find_spec("ray") is not None else "ray is not installed; pip install ray"
 
 
 @contextmanager

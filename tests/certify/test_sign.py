@@ -96,5 +96,5 @@ def test_sign_with_something_else(path: Path, tmp_path: Path, keys: list[tuple[P
 
 def test_sign_without_the_package(path: Path, keys: list[tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "cryptography.hazmat.primitives", None)
-    with pytest.raises(BackendUnavailable, match="pip install 'exactstate"):
+    with pytest.raises(BackendUnavailable, match="pip install cryptography"):
         sign(path, keys[0][0])

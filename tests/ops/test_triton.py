@@ -236,7 +236,7 @@ def test_triton_is_unavailable_without_a_gpu_and_says_so(monkeypatch: pytest.Mon
     with pytest.raises(BackendUnavailable, match="torch finds no GPU; TRITON_INTERPRET=1"):
         resolve("triton")
     monkeypatch.setattr(triton_backend, "find_spec", lambda name: None)
-    with pytest.raises(BackendUnavailable, match=r"pip install 'exactstate\[gpu\]'"):
+    with pytest.raises(BackendUnavailable, match=r"pip install triton"):
         resolve("triton")
 
 

@@ -178,7 +178,7 @@ def test_partitions_cover_every_byte_once(tmp_path: Path) -> None:
 
 def test_connected_without_ray_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
-    with pytest.raises(BackendUnavailable, match=r"pip install 'exactstate\[cluster\]'"), cluster.connected("local"):
+    with pytest.raises(BackendUnavailable, match=r"pip install ray"), cluster.connected("local"):
         pass
 
 

@@ -74,4 +74,4 @@ def _onnx() -> Any:
     try:
         return import_module("onnx")
     except ImportError:
-        raise BackendUnavailable("onnx is not installed; pip install 'exactstate[onnx]'.") from None
+        raise BackendUnavailable("onnx is not installed; pip install onnx.") from None

@@ -22,7 +22,7 @@ from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 MISSING = "no chromium for tests of pages; `apt-get install chromium` installs it"
-TIMEOUT = 60.0
+TIMEOUT = 600.0
 LAUNCH = """
 import fcntl, os, sys
 high = [fcntl.fcntl(int(pipe), fcntl.F_DUPFD, 10) for pipe in sys.argv[1:3]]

@@ -44,8 +44,8 @@ export default defineConfig({
   },
   worker: { format: "iife" },
   test: {
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     fileParallelism: false,
     include: ["tests/**/*.test.ts"],
   },

@@ -81,7 +81,7 @@ def with_progress(items: Sequence[Item], *, name: Callable[[Item], str]) -> Iter
 
     with Progress(console=console(stderr=True), transient=True) as bar:
         shown = bar.add_task("", total=len(items), visible=False)
-        after_a_second = Timer(1, bar.update, (shown,), {"visible": True})
+        after_a_second = Timer(1, bar.update, (shown,), {"visible": True, "refresh": True})
         after_a_second.start()
         try:
             for item in items:

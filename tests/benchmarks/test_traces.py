@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,8 @@ def test_exact_compares_all_learners(rng: np.random.Generator) -> None:
     assert report.targets[0].met
 
 
-def test_compare_counts_wrong_words(rng: np.random.Generator) -> None:
+def test_compare_counts_wrong_words(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traces, "SHORT", float("inf"))
     report = Report(title="")
     log = traces.log_of(traces.clients(), 20, 5, rng)
     runs = traces._compare(report, "case", {"silent": lambda given: (0, lambda word: [None])}, log, log)
@@ -41,14 +44,19 @@ def test_compare_stops_a_learner_that_takes_too_long(rng: np.random.Generator, m
         while True:
             pass
 
-    monkeypatch.setattr(traces, "LIMIT", 1.0)
+    def stopped(given: traces.Log) -> tuple[int, traces.Answers]:
+        with traces.limited(0.01):
+            return endless(given)
+
+    clock = count(0, 30)
+    monkeypatch.setattr(traces.time, "process_time", lambda: float(next(clock)))  # every run takes half a minute
     report = Report(title="")
     log = traces.log_of(traces.clients(), 20, 5, rng)
-    runs = traces._compare(report, "case", {"endless": endless, "exactstate": traces.by_exactstate}, log, log)
+    runs = traces._compare(report, "case", {"endless": stopped, "exactstate": traces.by_exactstate}, log, log)
     assert runs["endless"].is_stopped
-    assert 0.9 < runs["endless"].seconds[0] < 3
-    assert "endless stopped after 1 s; exactstate" in report.notes[0]
-    assert len(runs["exactstate"].seconds) == traces.ROUNDS
+    assert not runs["exactstate"].is_stopped
+    assert "endless stopped after 30 s; exactstate" in report.notes[0]
+    assert (runs["endless"].seconds, runs["exactstate"].seconds) == ([30.0], [30.0])
 
 
 def test_noisy_log_has_wrong_outputs(rng: np.random.Generator) -> None:

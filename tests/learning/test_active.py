@@ -55,16 +55,16 @@ def test_learn_actively_resumes_from_its_cache(tmp_path):
 def test_process_system_answers_and_is_refused(tmp_path):
     program = tmp_path / "system.py"
     program.write_text(PROGRAM)
-    with ProcessSystem(f"{sys.executable} {program}") as system:
+    with ProcessSystem(f"{sys.executable} {program}", patience=600) as system:
         learned = learn_actively(system.query, ["push", "wait"])
         assert learned.states == 2
-    with ProcessSystem("sed -u s/.*/x/") as short, pytest.raises(InvalidInput, match="'a b' with 1 outputs; 2 were"):
+    with ProcessSystem("sed -u s/.*/x/", patience=600) as short, pytest.raises(InvalidInput, match="'a b' with 1 outputs; 2 were"):
         short.query(["a", "b"])
-    with ProcessSystem("true") as silent, pytest.raises(InvalidInput, match="ended before it answered"):
+    with ProcessSystem("true", patience=600) as silent, pytest.raises(InvalidInput, match="ended before it answered"):
         silent.query(["a"])
     with pytest.raises(InvalidConfig, match="cannot be started"):
         ProcessSystem("/nowhere/at/all")
-    with ProcessSystem("sleep 5", patience=0.05) as slow, pytest.raises(InvalidInput, match="did not answer"):
+    with ProcessSystem("sleep 600", patience=0.05) as slow, pytest.raises(InvalidInput, match="did not answer"):
         slow.query(["a"])
 
 

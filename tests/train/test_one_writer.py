@@ -28,7 +28,7 @@ def started(folder: Path, *options: str) -> subprocess.Popen[str]:
         [sys.executable, "-m", "exactstate", "train", "M11", "--out", str(folder), *options],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 600
     while not (folder / ".lock").exists() or not (folder / ".lock").read_text():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
@@ -46,7 +46,7 @@ def test_lock_names_the_process_that_trains_there(tmp_path: Path, capsys: Captur
         assert (folder / "config.json").exists(), "the other's folder is left alone"
     finally:
         other.send_signal(signal.SIGTERM)
-        out, err = other.communicate(timeout=120)
+        out, err = other.communicate(timeout=600)
     assert other.returncode == 130
     assert out == ""
     assert f"repeat the command to resume {folder}" in err

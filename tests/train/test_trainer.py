@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from functools import cache
 
 import numpy as np
@@ -120,18 +119,24 @@ def test_trainer_resumes_after_sigkill(tmp_path):
     assert train(CONFIGS["paper"], out=folder).extracted.weights == alone("paper").extracted.weights
 
 
+KILLED = """
+import os, signal, sys
+from exactstate.cli import main
+from exactstate.train.run_dir import RunDir
+
+append = RunDir.append_history
+RunDir.append_history = lambda *given: (append(*given), os.kill(os.getpid(), signal.SIGKILL))
+main(sys.argv[1:])
+"""
+
+
 @pytest.mark.slow
 def test_train_verb_resumes_after_sigkill(tmp_path, capsys):
     """As a person would: `exactstate train` killed once its history has begun, and the same command again."""
     arguments = ["train", "S3", "--recipe", "induce", "--seed", "7", "--out", str(tmp_path / "killed"), "--json"]
-    program = subprocess.Popen([sys.executable, "-m", "exactstate", *arguments], stdout=subprocess.DEVNULL)
-    history = tmp_path / "killed" / "history.jsonl"
-    for _ in range(1200):
-        if history.exists() and history.stat().st_size:
-            break
-        time.sleep(0.05)
-    program.kill()
-    assert program.wait() == -signal.SIGKILL
+    done = subprocess.run([sys.executable, "-c", KILLED, *arguments], stdout=subprocess.DEVNULL)
+    assert done.returncode == -signal.SIGKILL
+    assert (tmp_path / "killed" / "history.jsonl").stat().st_size
     assert not (tmp_path / "killed" / "model.safetensors").exists()
     assert command(arguments) == 0
     killed = json.loads(capsys.readouterr().out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 import pytest
@@ -150,7 +150,9 @@ def small_fit(cell: str, seconds: float) -> text.Fit:
 
 
 @pytest.mark.parametrize("cell", ["nfsm", "registers", "nfsm_direct"])
-def test_models_are_evaluated_with_exact_states(cell: str) -> None:
+def test_models_are_evaluated_with_exact_states(cell: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = count(0.0, 0.05)  # a step takes a thirtieth of the time
+    monkeypatch.setattr(text.time, "process_time", lambda: next(clock))
     fit = small_fit(cell, 1.5)
     layer, seen = fit.model.recurrence.layer, []
     layer.register_forward_pre_hook(lambda module, args: seen.append(module.soft_temperature))

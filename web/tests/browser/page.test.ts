@@ -49,6 +49,7 @@ describe.skipIf(!executable)("in chromium", () => {
   beforeAll(async () => {
     ({ browser, close } = await open());
     page = await browser.newPage();
+    page.setDefaultTimeout(500_000);
     page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
     page.on("pageerror", (error) => complaints.push(String(error)));
     page.on("dialog", (dialog) => {
@@ -80,7 +81,7 @@ describe.skipIf(!executable)("in chromium", () => {
     }, contents);
   };
   const appears = (where: string, text: string | RegExp): Promise<void> =>
-    page.locator(where).filter({ hasText: text }).first().waitFor({ timeout: 40_000 });
+    page.locator(where).filter({ hasText: text }).first().waitFor({ timeout: 500_000 });
   const quiet = (): void => {
     expect(complaints).toEqual([]);
     for (const address of requests) expect(address).toMatch(/^(file|data|blob):/);
@@ -182,7 +183,7 @@ describe.skipIf(!executable)("in chromium", () => {
     await page.getByLabel("Task").selectOption(task);
     const began = Date.now();
     await page.getByRole("button", { name: "Train" }).click();
-    await page.waitForSelector("#panel-learn .stage > .status.good, #panel-learn .stage > .status.bad", { timeout: 55_000 });
+    await page.waitForSelector("#panel-learn .stage > .status.good, #panel-learn .stage > .status.bad", { timeout: 500_000 });
     const said = await status("learn");
     expect(said.replace(/\s+/g, "")).toMatch(wanted);
     expect(await page.locator(".head.gone").count()).toBeGreaterThan(4);

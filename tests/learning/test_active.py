@@ -58,7 +58,10 @@ def test_process_system_answers_and_is_refused(tmp_path):
     with ProcessSystem(f"{sys.executable} {program}", patience=600) as system:
         learned = learn_actively(system.query, ["push", "wait"])
         assert learned.states == 2
-    with ProcessSystem("sed -u s/.*/x/", patience=600) as short, pytest.raises(InvalidInput, match="'a b' with 1 outputs; 2 were"):
+    with (
+        ProcessSystem("sed -u s/.*/x/", patience=600) as short,
+        pytest.raises(InvalidInput, match="'a b' with 1 outputs; 2 were"),
+    ):
         short.query(["a", "b"])
     with ProcessSystem("true", patience=600) as silent, pytest.raises(InvalidInput, match="ended before it answered"):
         silent.query(["a"])

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections.abc import Iterator
@@ -143,8 +144,10 @@ def definition(package: str, name: str) -> str:
         return definition(f"{package}.{name}", name)
     if (isclass(value) or isfunction(value)) and value.__module__.startswith("exactstate."):
         return f"{value.__module__}.{value.__qualname__}"
-    module, original = getattr(import_module(package), "_exports", {}).get(name, (package, name))
-    return f"{module}.{original}"
+    source = ast.parse(Path(str(import_module(package).__file__)).read_text(encoding="utf-8"))
+    froms = (node for node in ast.walk(source) if isinstance(node, ast.ImportFrom))
+    module = next((str(node.module) for node in froms if name in {alias.name for alias in node.names}), package)
+    return f"{module}.{name}"
 
 
 def first_sentence(module: Any) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from exactstate._lazy import lazy
-from exactstate._operators import register_with_torch
 
 if TYPE_CHECKING:
     from exactstate.automata import Mealy as Mealy
@@ -21,8 +20,14 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = lazy(__name__)
-register_with_torch()
+__all__ = ["certify", "extract", "train", *lazy(__name__, {
+    "automata": ["Mealy", "Moore", "Semiautomaton", "read_machine"],
+    "learning": ["learn"],
+    "nn": ["NFSM"],
+    "tasks": ["task"],
+}, packages=[
+    "automata", "certify", "cli", "evaluate", "extract", "learning", "nn", "ops", "report", "runtime", "tasks", "train",
+])]  # fmt: skip
 
 
 def __getattr__(name: str) -> str:

@@ -52,4 +52,25 @@ if TYPE_CHECKING:
     from exactstate.automata.properties.synchronizing import synchronizing as synchronizing
     from exactstate.automata.run import compose as compose
 
-__all__ = lazy(__name__)
+__all__ = lazy(__name__, {
+    "congruence": ["congruence", "is_congruence", "join", "meet", "principal_congruences", "quotient"],
+    "draw.draw": ["draw"],
+    "equivalence": ["distinguishing_word"],
+    "factor.factor": ["Factoring", "factor"],
+    "groups": [
+        "alternating", "cyclic", "dihedral", "flip_flop", "from_maps", "from_permutations", "mathieu11",
+        "mathieu12", "permutation", "permutation_reset", "quaternion", "symmetric",
+    ],
+    "io.dot_writer": ["to_dot"],
+    "io.formats": ["read_machine", "write_machine"],
+    "isomorphism": ["isomorphism"],
+    "languages": ["from_tables", "modular_arithmetic", "tomita"],
+    "machine": ["Mealy", "Moore", "Semiautomaton", "format_word"],
+    "minimize": ["canonical", "minimize"],
+    "products": ["cascade", "direct_product", "parallel"],
+    "properties.definite": ["Definite", "definite"],
+    "properties.monoid": ["aperiodic", "group", "transition_monoid"],
+    "properties.properties": ["Properties"],
+    "properties.synchronizing": ["synchronizing"],
+    "run": ["compose"],
+})  # fmt: skip

@@ -14,4 +14,11 @@ if TYPE_CHECKING:
     from exactstate.certify.counterexamples import counterexamples as counterexamples
     from exactstate.certify.target import QuestionMachine as QuestionMachine
 
-__all__ = lazy(__name__, call=True)
+__all__ = lazy(__name__, {
+    "bounds": ["Bounds"],
+    "certificate": ["Certificate"],
+    "certify": ["Failure", "Verdict", "certify"],
+    "check": ["Report"],
+    "counterexamples": ["counterexamples"],
+    "target": ["QuestionMachine"],
+}, call=True)  # fmt: skip

@@ -11,7 +11,7 @@ from exactstate.cli._machines import Missing, read_any
 from exactstate.cli._output import AsJson, print_json, print_text
 from exactstate.errors import unknown
 
-MACHINES = (".json", ".exactstate", ".dot", ".gv", ".att", ".ba")
+MACHINES = (".json", ".exactstate", ".dot", ".gv")
 PROGRAMS = (".c", ".js", ".mjs", ".onnx")
 PICTURES = (".svg", ".png", ".pdf")
 

@@ -10,7 +10,7 @@ import typer
 from exactstate.cli._output import AsJson, print_json, print_text
 from exactstate.errors import unknown
 
-MACHINES, PROGRAMS = (".json", ".exactstate", ".dot", ".gv", ".att", ".ba"), (".c", ".js", ".mjs", ".onnx")
+MACHINES, PROGRAMS = (".json", ".exactstate", ".dot", ".gv"), (".c", ".js", ".mjs", ".onnx")
 
 
 def extract(

@@ -18,7 +18,7 @@ def tasks(
         list[str] | None,
         typer.Argument(
             metavar="NAME|FILE", show_default=False, autocompletion=_completion.tasks,
-            help="Tasks or machine files (.dot, .json, .att, .ba) to describe in detail. Default: list all tasks.",
+            help="Tasks or machine files (.dot, .json) to describe in detail. Default: list all tasks.",
         ),
     ] = None,
     as_json: AsJson = False,

@@ -77,7 +77,7 @@ class LearnedMachine:
         return self.runtime.outputs(word)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the machine: .dot, .json, .exactstate, .att, .ba."""
+        """Write the machine: .dot, .json, .exactstate."""
         self.runtime.save(path)
 
     def explain(self) -> str:

@@ -1,16 +1,12 @@
-"""Transition tables, scans over them, and the NFSM's sampled pass with its gradient."""
+"""Transition tables, scans over them, and the NFSM's sampled pass with its gradient.
 
-from typing import TYPE_CHECKING
+Importing this package registers the operators `torch.ops.exactstate.*` that a file of `torch.export` names.
+"""
 
-from exactstate._lazy import lazy
+import exactstate.ops.nfsm_op
+import exactstate.ops.ordered_linear  # noqa: F401
+from exactstate.ops.interface import available, resolve
+from exactstate.ops.scan import adjoint, prefix, run
+from exactstate.ops.tables import compose, identity
 
-if TYPE_CHECKING:
-    from exactstate.ops.interface import available as available
-    from exactstate.ops.interface import resolve as resolve
-    from exactstate.ops.scan import adjoint as adjoint
-    from exactstate.ops.scan import prefix as prefix
-    from exactstate.ops.scan import run as run
-    from exactstate.ops.tables import compose as compose
-    from exactstate.ops.tables import identity as identity
-
-__all__ = lazy(__name__)
+__all__ = ["adjoint", "available", "compose", "identity", "prefix", "resolve", "run"]

@@ -1,7 +1,7 @@
 """Machines on disk: JSON for people, a compact binary for programs; FORMAT.md has both. No pickle.
 
 `load(path)` detects the format by content and refuses whatever is not exactly a machine, with the reason. It also reads
-machine files of other programs (DOT, AT&T text, BA), with `exactstate.automata.read_machine`.
+machine files of other programs (DOT), with `exactstate.automata.read_machine`.
 
 JSON is what `exactstate.automata` writes, with "heads" and "about" added. The binary has a header of counts, names,
 tables, and a SHA-256 of all of it, without padding or trailing bytes: one machine has one file. Nothing is
@@ -30,7 +30,7 @@ from exactstate.records import write_atomically
 from exactstate.runtime.heads import Heads
 from exactstate.runtime.machine import Machine, about_from_text, about_to_text
 
-FOREIGN = (".dot", ".gv", ".att", ".ba")
+FOREIGN = (".dot", ".gv")
 
 
 def save(machine: Machine, path: str | os.PathLike[str]) -> None:

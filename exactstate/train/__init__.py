@@ -26,4 +26,14 @@ if TYPE_CHECKING:
     from exactstate.train.trainer import Interrupted as Interrupted
     from exactstate.train.trainer import Trainer as Trainer
 
-__all__ = lazy(__name__, call=True)
+__all__ = lazy(__name__, {
+    "api": ["train"],
+    "config": ["CELLS", "EndToEndConfig", "GradientConfig", "PretrainConfig", "TrainConfig"],
+    "phases": ["EndToEndPhase", "Phase", "PretrainPhase"],
+    "pretraining": ["TransitionPretrainer"],
+    "recipes": ["RECIPES", "configure"],
+    "run": ["Run", "load_run"],
+    "run_dir": ["RunDir"],
+    "state_codes": ["StateCodes", "count_transitions", "find_codes"],
+    "trainer": ["Interrupted", "Trainer"],
+}, call=True)  # fmt: skip

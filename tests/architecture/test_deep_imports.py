@@ -1,4 +1,4 @@
-"""Every module of the package can be the first that a program imports, and PyTorch then knows the operators."""
+"""Every module of the package can be the first that a program imports, and `exactstate.ops` registers the operators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 OPTIONAL = ("triton", "ray", "aalpy", "onnx")
-FIRST = "import {}, sys\nif 'torch' in sys.modules:\n    import torch\n    torch.ops.exactstate.nfsm_eval.default"
+FIRST = "import {}, torch, exactstate.ops\ntorch.ops.exactstate.nfsm_eval.default"
 
 
 def modules() -> list[str]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pickle
+import subprocess
 import sys
 import types
 from importlib import metadata
 
+import cloudpickle
 import pytest
 
 import exactstate
@@ -23,16 +26,20 @@ def test_exactstate_exports_these_names() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
-def test_exactstate_export_is_that_of_its_package(name: str) -> None:
-    module, original = exactstate._exports[name]
-    value = getattr(exactstate, name)
-    assert value is getattr(exactstate, name), "an export is the same object every time"
-    assert (
-        value is sys.modules[module]
-        if module == f"exactstate.{name}"
-        else value is getattr(sys.modules[module], original)
-    )
+def test_exactstate_export_is_the_same_object_every_time(name: str) -> None:
+    assert getattr(exactstate, name) is getattr(exactstate, name)
     assert name in dir(exactstate)
+
+
+@pytest.mark.parametrize("name", ["nn", "ops", "runtime", "learning"])
+def test_exactstate_package_is_there_at_once(name: str) -> None:
+    program = f"import exactstate, sys; assert 'torch' not in sys.modules; print(exactstate.{name}.__name__)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == f"exactstate.{name}\n", done.stderr
+
+
+def test_a_function_that_names_the_package_is_pickled() -> None:
+    assert pickle.loads(cloudpickle.dumps(lambda: exactstate.NFSM(8)))().out_proj.out_features == 8
 
 
 @pytest.mark.parametrize("name", ["certify", "extract", "train"])

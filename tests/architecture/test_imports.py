@@ -21,7 +21,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "exactstate"
 
 ORDER = (
-    "errors", "_text", "records", "_types", "number_formats", "_lazy", "native", "ops", "_operators", "automata",
+    "errors", "_text", "records", "_types", "number_formats", "_lazy", "native", "ops", "automata",
     "runtime", "nn", "tasks", "learning", "extract", "certify", "train", "evaluate", "report", "cli", "__main__",
 )  # fmt: skip
 """From the bottom: a package may import those that stand before it."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+import copy
 import importlib
 import inspect
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import cloudpickle
 import pytest
 
+ROOT = Path(__file__).parents[2]
 HEAVY = ("torch", "matplotlib", "networkx")
 
 LOAD = """
@@ -93,9 +98,12 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     folder.mkdir()
     (folder / "__init__.py").write_text(
         "from typing import TYPE_CHECKING\n\nfrom exactstate._lazy import lazy\n\nif TYPE_CHECKING:\n"
-        "    from verb.work import verb as verb\n    from verb.work import value as renamed\n"
-        "    from verb.twin import twin as twin\n\n__all__ = lazy(__name__, call=True)\n"
+        "    from verb.work import verb as verb\n    from verb.work import value as value\n"
+        "    from verb.twin import twin as twin\n\n"
+        "__all__ = lazy(__name__, {'work': ['verb', 'value'], 'twin': ['twin']}, packages=['inner'], call=True)\n"
     )
+    (folder / "inner").mkdir()
+    (folder / "inner" / "__init__.py").write_text("")
     (folder / "work.py").write_text("value = [1]\n\ndef verb(x, *, by=2):\n    return x * by\n")
     (folder / "twin.py").write_text("def twin():\n    return 'twin'\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -107,10 +115,10 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_lazy_imports_an_export_on_first_use(package: str) -> None:
     module = importlib.import_module(package)
     assert "verb.work" not in sys.modules
-    assert module.__all__ == ["renamed", "twin", "verb"]
-    assert module.renamed is importlib.import_module("verb.work").value
+    assert module.__all__ == ["twin", "value", "verb"]
+    assert module.value is importlib.import_module("verb.work").value
     assert "verb.twin" not in sys.modules
-    assert {"renamed", "twin", "verb"} <= set(dir(module))
+    assert {"inner", "twin", "value", "verb"} <= set(dir(module))
 
 
 def test_lazy_export_wins_over_a_submodule_of_its_name(package: str) -> None:
@@ -127,5 +135,36 @@ def test_lazy_package_can_be_called_as_its_function(package: str) -> None:
 
 
 def test_lazy_package_refuses_other_names(package: str) -> None:
-    with pytest.raises(AttributeError, match="module 'verb' has no attribute 'value'"):
-        importlib.import_module(package).value  # noqa: B018
+    with pytest.raises(AttributeError, match="module 'verb' has no attribute 'values'"):
+        importlib.import_module(package).values  # noqa: B018
+
+
+def test_lazy_imports_a_subpackage_on_first_use(package: str) -> None:
+    module = importlib.import_module(package)
+    assert "verb.inner" not in sys.modules
+    assert module.inner is sys.modules["verb.inner"]
+
+
+def test_lazy_package_is_copied_and_pickled_by_name(package: str) -> None:
+    module = importlib.import_module(package)
+    assert copy.deepcopy([module])[0] is module
+    assert pickle.loads(pickle.dumps(module)) is module
+    assert pickle.loads(cloudpickle.dumps(lambda: module(4)))() == 8
+
+
+LAZY = sorted(path for path in (ROOT / "exactstate").rglob("__init__.py") if "lazy(__name__" in path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("path", LAZY, ids=lambda path: path.parent.name)
+def test_the_table_of_a_lazy_package_is_what_type_checkers_read(path: Path) -> None:
+    package = ".".join(path.relative_to(ROOT).parent.parts)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    typed = {alias.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    module = importlib.import_module(package)
+    assert typed == module._exports | {name: f"{package}.{name}" for name in module._packages if name in typed}
+    assert set(module.__all__) == set(typed)
+    packages = {inner.parent.name for inner in path.parent.glob("*/__init__.py")}
+    assert module._packages <= packages
+    if package == "exactstate":
+        assert module._packages == packages

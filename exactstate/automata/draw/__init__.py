@@ -3,12 +3,6 @@
 For the text that Graphviz reads, see `exactstate.automata.to_dot`.
 """
 
-from typing import TYPE_CHECKING
+from exactstate.automata.draw.draw import draw, svg
 
-from exactstate._lazy import lazy
-
-if TYPE_CHECKING:
-    from exactstate.automata.draw.draw import draw as draw
-    from exactstate.automata.draw.draw import svg as svg
-
-__all__ = lazy(__name__)
+__all__ = ["draw", "svg"]

@@ -27,14 +27,6 @@ What this does not search: cascades, in which a head reads another head's index 
 layer do not see each other.
 """
 
-from typing import TYPE_CHECKING
+from exactstate.automata.factor.factor import Factoring, check_factoring, factor, factor_into
 
-from exactstate._lazy import lazy
-
-if TYPE_CHECKING:
-    from exactstate.automata.factor.factor import Factoring as Factoring
-    from exactstate.automata.factor.factor import check_factoring as check_factoring
-    from exactstate.automata.factor.factor import factor as factor
-    from exactstate.automata.factor.factor import factor_into as factor_into
-
-__all__ = lazy(__name__)
+__all__ = ["Factoring", "check_factoring", "factor", "factor_into"]

@@ -9,7 +9,7 @@ functions refuse to write what a format cannot represent: a file that reads back
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Literal, NamedTuple, get_args
@@ -18,7 +18,7 @@ import numpy as np
 
 from exactstate._types import Ints
 from exactstate.automata.machine import Mealy, Moore, Semiautomaton
-from exactstate.errors import BrokenFile, InvalidConfig, InvalidMachine
+from exactstate.errors import BrokenFile, InvalidConfig
 
 Kind = Literal["dfa", "moore", "mealy", "semiautomaton"]
 Missing = Literal["error", "sink", "loop"]
@@ -238,33 +238,3 @@ def fresh(name: str, taken: Iterable[str]) -> str:
     """The name, or the first of name_1, name_2, ... that is not taken."""
     used = set(taken)
     return name if name not in used else next(f"{name}_{i}" for i in count(1) if f"{name}_{i}" not in used)
-
-
-_WAY_OUT = "write .json or .dot, which represent every machine"
-
-
-def cannot_represent(format: str, wanted: str, came: str) -> InvalidMachine:
-    return InvalidMachine(f"{format} represents {wanted}, and {came}; {_WAY_OUT}.")
-
-
-def refuse_names(
-    format: str, kind: str, names: Iterable[str], fits: Callable[[str], bool], why: str = "would not be read back"
-) -> None:
-    """Refuse the first name that does not fit."""
-    for name in names:
-        if not fits(name):
-            raise InvalidMachine(f"the {kind} {shown(name)} {why} in {format}; rename it, or {_WAY_OUT}.")
-
-
-def check_representable(format: str, machine: Semiautomaton, read_back: Semiautomaton) -> None:
-    """Refuse a machine that reads back different, saying what would change."""
-    if read_back == machine:
-        return
-    if type(read_back) is not type(machine):
-        raise InvalidMachine(f"{format} would read this machine back as a {type(read_back).__name__}; {_WAY_OUT}.")
-    what = next(what for what in ("states", "symbols", "outputs") if getattr(machine, what) != getattr(read_back, what))
-    names = shown(", ".join(getattr(machine, what)))
-    raise InvalidMachine(
-        f"{format} does not keep the order of the {what} {names}; number them in order "
-        f"(dataclasses.replace(machine, {what}=...)), or {_WAY_OUT}."
-    )

@@ -12,20 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from exactstate.automata.io.common import AmbiguousFile, Kind, Missing, Reading, check_representable
+from exactstate.automata.io.common import AmbiguousFile, Kind, Missing, Reading
 from exactstate.automata.machine import Semiautomaton
 from exactstate.errors import BrokenFile, InvalidMachine, unknown
 from exactstate.records import write_atomically
 
-EXTENSIONS = {"dot": (".dot", ".gv"), "json": (".json",), "ba": (".ba",), "att": (".att",)}
+EXTENSIONS = {"dot": (".dot", ".gv"), "json": (".json",)}
 
 
 class _Format(NamedTuple):
     read: Callable[[Reading], Semiautomaton]
     text: Callable[[Semiautomaton], str]
     looks_like: Callable[[str], bool]
-    represents_all: bool
-    """Whether every machine can be written."""
 
 
 def _format(name: str) -> _Format:
@@ -33,19 +31,11 @@ def _format(name: str) -> _Format:
         case "dot":
             from exactstate.automata.io import dot_reader, dot_writer
 
-            return _Format(dot_reader.read, dot_writer.to_dot, dot_reader.looks_like, True)
+            return _Format(dot_reader.read, dot_writer.to_dot, dot_reader.looks_like)
         case "json":
             from exactstate.automata.io import json_format
 
-            return _Format(json_format.read, json_format.to_json, json_format.looks_like, True)
-        case "ba":
-            from exactstate.automata.io import ba
-
-            return _Format(ba.read, ba.to_ba, ba.looks_like, False)
-        case "att":
-            from exactstate.automata.io import att
-
-            return _Format(att.read, att.to_att, att.looks_like, False)
+            return _Format(json_format.read, json_format.to_json, json_format.looks_like)
     raise unknown("format", name, EXTENSIONS)
 
 
@@ -60,7 +50,7 @@ def read_machine(
 ) -> Semiautomaton:
     """The machine in a file: a Moore, a Mealy, or a Semiautomaton where there is neither start nor output.
 
-    format   dot, json, att or ba; by default by the extension, or by the content if the extension is unknown
+    format   dot or json; by default by the extension, or by the content if the extension is unknown
     kind     dfa, moore, mealy or semiautomaton, for files that do not say; a dfa is a Moore machine with
              outputs reject, accept
     missing  where a state has no transition on a symbol: an "error", a new dead state ("sink"), or a self-loop
@@ -110,12 +100,10 @@ def parse_machine(
 
 parse_dot = partial(parse_machine, format="dot")
 parse_json = partial(parse_machine, format="json")
-parse_att = partial(parse_machine, format="att")
-parse_ba = partial(parse_machine, format="ba")
 
 
 def write_machine(machine: Semiautomaton, path: str | os.PathLike[str], *, format: str | None = None) -> None:
-    """Write a machine so that `read_machine` gives it back, equal; refuse what the format cannot represent.
+    """Write a machine so that `read_machine` gives it back, equal.
 
     The format is that of the extension unless `format` is given. The file is written atomically.
     """
@@ -128,11 +116,8 @@ def write_machine(machine: Semiautomaton, path: str | os.PathLike[str], *, forma
 
 
 def machine_text(machine: Semiautomaton, *, format: str) -> str:
-    """The machine as text of a format, checked to read back as itself."""
-    chosen = _format(format)
-    text = chosen.text(machine)
-    if not chosen.represents_all:
-        check_representable(format, machine, chosen.read(Reading(text=text)))
+    """The machine as text of a format."""
+    text = _format(format).text(machine)
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -4,14 +4,9 @@
 compiler can misread them.
 """
 
-from typing import TYPE_CHECKING
+from exactstate.runtime.export.c import to_c
+from exactstate.runtime.export.js import to_javascript
+from exactstate.runtime.export.onnx import to_onnx
+from exactstate.runtime.export.write import write
 
-from exactstate._lazy import lazy
-
-if TYPE_CHECKING:
-    from exactstate.runtime.export.c import to_c as to_c
-    from exactstate.runtime.export.js import to_javascript as to_javascript
-    from exactstate.runtime.export.onnx import to_onnx as to_onnx
-    from exactstate.runtime.export.write import write as write
-
-__all__ = lazy(__name__)
+__all__ = ["to_c", "to_javascript", "to_onnx", "write"]

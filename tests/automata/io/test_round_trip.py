@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 
 from exactstate.automata import Mealy, Moore, Semiautomaton, read_machine, write_machine
 from exactstate.automata.io import machine_text, parse_dot, parse_machine, to_dot
-from exactstate.errors import InvalidMachine
 
 UGLY = (
     "", " ", "  x ", "a / b", "a/b", "/", " / ", "|", "a | b", "{a|b}", "<br/>", "a<br/>b", "\\n", "\\", "\n", "\r\n",
@@ -61,46 +59,6 @@ def test_round_trip_dot_and_json_of_every_machine(format: str, machine: Semiauto
 @given(machine=machines(), dialect=st.sampled_from(["learnlib", "aalpy"]), merge=st.booleans())
 def test_round_trip_to_dot_with_every_option(machine: Semiautomaton, dialect: Any, merge: bool) -> None:
     assert parse_dot(to_dot(machine, dialect=dialect, merge=merge), strict=True) == machine
-
-
-plain = st.text("abcxyz(),;-_", min_size=1, max_size=3) | st.integers(0, 12).map(str)
-
-
-@settings(max_examples=150, deadline=None)
-@given(machine=machines(name=plain | names, kinds="mealy dfa"))
-@pytest.mark.parametrize("format", ["att", "ba"])
-def test_round_trip_att_and_ba_or_refused(format: str, machine: Semiautomaton) -> None:
-    try:
-        text = machine_text(machine, format=format)
-    except InvalidMachine:
-        with pytest.raises(InvalidMachine, match=r"write \.json or \.dot, which represent every machine"):
-            machine_text(machine, format=format)
-    else:
-        assert parse_machine(text, format=format, notes=[]) == machine
-
-
-@settings(max_examples=100, deadline=None)
-@given(machine=machines(name=st.sampled_from("abcdefgh"), kinds="dfa"))
-@pytest.mark.parametrize("format", ["att", "ba"])
-def test_round_trip_att_and_ba_of_every_numbered_dfa(format: str, machine: Moore) -> None:
-    numbered = replace(machine, states=())
-    if format == "ba" and not numbered.readout.any():
-        with pytest.raises(InvalidMachine, match="a file without accepting states accepts everywhere"):
-            machine_text(numbered, format=format)
-    else:
-        assert parse_machine(machine_text(numbered, format=format), format=format, strict=True) == numbered
-
-
-@settings(max_examples=100, deadline=None)
-@given(machine=machines(name=st.sampled_from("pqrstu"), kinds="mealy"))
-def test_round_trip_att_of_every_numbered_mealy_machine(machine: Mealy) -> None:
-    start_first = [machine.start, *(q for q in range(machine.n_states) if q != machine.start)]
-    output_order = list(dict.fromkeys(machine.readout[:, start_first].T.ravel().tolist()))
-    order = np.array([output_order.index(b) if b in output_order else 0 for b in range(len(machine.outputs))])
-    natural = replace(
-        machine, states=(), outputs=tuple(f"out{i}" for i in range(len(output_order))), readout=order[machine.readout]
-    )
-    assert parse_machine(machine_text(natural, format="att"), format="att", strict=True) == natural
 
 
 @pytest.mark.parametrize("extension", ["dot", "gv", "json"])

@@ -54,9 +54,13 @@ def test_every_command_runs(
         assert capsys.readouterr().out, command
 
 
-@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#:]+)\)", README))))
+@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^):]+)\)", README))))
 def test_every_link_target_exists(link: str) -> None:
-    assert (ROOT / link).exists()
+    path, _, anchor = link.partition("#")
+    assert (ROOT / path).exists()
+    if anchor:
+        headings = re.findall(r"^#+ (.*)$", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+        assert anchor in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
 def test_every_folder_of_the_tree_exists_and_is_listed() -> None:

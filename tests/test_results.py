@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -12,17 +12,11 @@ import pytest
 from exactstate import records
 from exactstate.certify.check import check
 from exactstate.records import Row
-from paper.tables import (
-    comparison_table,
-    paper_full_table,
-    protocols_table,
-    story_learning_table,
-    supervision_table,
-    text_table,
-)
+from paper import tables
 
 RESULTS = Path(__file__).parents[1] / "results"
 CERTIFICATES = sorted((RESULTS / "certificates").glob("*.json"))
+TRIALS = (RESULTS.parent / "paper" / "trials.md").read_text(encoding="utf-8")
 GRADIENT_CERTIFICATES = sorted((RESULTS / "certificates" / "gradient").glob("*.json"))
 PAPER = ("Z2", "Z16", "S3", "S4", "A5", "M11", "DFF5", "FF")
 LEARNED = ("Z2", "S3", "DFF5", "FF", "Z5", "S4", "A5", "Z16", "S5", "M11")
@@ -36,7 +30,7 @@ def span(values: Iterable[int]) -> str:
 
 
 def learning_line(name: str, rows: list[Row]) -> str:
-    """The line of a task in the table of the recipe gradient in docs/training.md."""
+    """The line of a task in the table of the recipe gradient in paper/trials.md."""
     right = [row for row in rows if row["certified"]]
     first = dict.fromkeys(f"{len(row['learned_heads'])} of {row['learned_heads'][0]}" for row in right)
     left = f"{span(len(row['heads']) for row in right)} of {span(d for row in right for d in row['heads'])}"
@@ -83,30 +77,23 @@ def test_five_seeds_of_every_algebraic_task() -> None:
 
 @pytest.mark.parametrize("name", [name for name in LEARNED if learning_rows(name)])
 def test_the_table_of_the_recipe_gradient_is_the_rows(name: str) -> None:
-    rows, page = learning_rows(name), (RESULTS.parent / "docs" / "training.md").read_text(encoding="utf-8")
+    rows, page = learning_rows(name), TRIALS
     line = learning_line(name, rows)
     assert line in page.splitlines()
     assert learning_line(name, [{**row, "steps": row["steps"] + 1} for row in rows if row["certified"]]) not in page
     cells = line.strip("| ").split(" | ")
     short = f"| {' | '.join(cells[i] for i in (0, 1, 2, 7, 8))} |"
-    assert short in (RESULTS.parent / "docs" / "results.md").read_text(encoding="utf-8").splitlines()
+    assert short in tables_of("docs/results.md")
     assert [row["seed"] for row in rows] == [42, 43, 44, 45, 46]
     assert all("float32" in row["proved"] and row["compressed_certified"] for row in rows if row["certified"])
 
 
 def test_the_page_names_every_restart_of_the_recipe_gradient() -> None:
-    page = " ".join((RESULTS.parent / "docs" / "training.md").read_text(encoding="utf-8").split())
+    page = " ".join(TRIALS.split())
     restarted = [(name, row["seed"]) for name in LEARNED for row in learning_rows(name) if row.get("restarts")]
     assert restarted
     for name, seed in restarted:
         assert f"{name} with seed {seed}" in page
-
-
-def test_what_the_readme_says_of_m11_is_the_rows() -> None:
-    text = " ".join((RESULTS.parent / "README.md").read_text(encoding="utf-8").split())
-    minutes = statistics.median(row["cpu_seconds"] for row in learning_rows("M11") if row["certified"]) / 60
-    assert 6.5 <= minutes < 7.5
-    assert "M11 with its 7,920 states takes about seven minutes" in text
 
 
 def test_the_table_of_the_recipe_induce_is_the_rows() -> None:
@@ -122,34 +109,36 @@ def test_the_table_of_the_recipe_induce_is_the_rows() -> None:
         assert line in page
 
 
-def test_the_table_by_recipe_in_the_readme_is_the_rows() -> None:
+@pytest.mark.parametrize("supervision", ["states", "answers"])
+@pytest.mark.parametrize("name", ["TSO3", "TSO4", "TSO5"])
+def test_stories_by_gradient_are_the_rows(name: str, supervision: str) -> None:
+    """Those learned as a cascade, without a line for each run."""
+    rows = [row for row in story_rows(name) if row["supervision"] == supervision]
+    lines = [line for line in tables_of("docs/results.md") if line.startswith(f"| {name} | {supervision} |")]
+    seconds = span(round(row["cpu_seconds"]) for row in rows) if rows else ""
+    right = sum(row["certified"] for row in rows)
+    assert lines == ([f"| {name} | {supervision} | {right} of {len(rows)} | {seconds} |"] if rows else [])
+
+
+def story_rows(name: str) -> list[Row]:
+    rows = records.read(RESULTS / "story_learning.jsonl")
+    return [row for row in rows if row["task"] == name and row.get("form") == "cascade"]
+
+
+def readme_line(name: str) -> str:
+    """The line of a task in the table on the first screen: task, certified, CPU seconds (median)."""
+    rows = learning_rows(name) or [row for row in story_rows(name) if row["supervision"] == "states"]
+    seconds = statistics.median(row["cpu_seconds"] for row in rows if row["certified"])
+    about = {"M11": ", 7,920 states"}.get(name, "")
+    digits = 1 if seconds < 10 else 0
+    return f"| {name}{about} | {sum(row['certified'] for row in rows)} of {len(rows)} | {seconds:.{digits}f} |"
+
+
+def test_the_first_table_of_the_readme_is_the_rows() -> None:
+    lines = [readme_line(name) for name in (*LEARNED, "TSO3", "TSO4", "TSO5")]
     readme = (RESULTS.parent / "README.md").read_text(encoding="utf-8")
-    induced = [row for row in records.read(RESULTS / "training.jsonl") if row["heads_given"] is None]
-    free = [row for row in records.read(RESULTS / "paper_recipe.jsonl") if row["masks"] == 4]
-    fewest = {name: min(len(row["heads"]) for row in free if row["task"] == name) for name in PAPER}
-    exact = [row for row in free if len(row["heads"]) == fewest[row["task"]]]
-    extra = [row for row in free if len(row["heads"]) > fewest[row["task"]] or row["heads"] == [24, 24, 24]]
-    exact = [row for row in exact if row not in extra]
-    learned = list(records.read(RESULTS / "learning.jsonl"))
-    recipes = {
-        "`gradient` (default)": learned, "`induce`": induced, "`paper`": exact, "`paper`, extra heads": extra,
-    }  # fmt: skip
-    for recipe, rows in recipes.items():
-        line = next(line for line in readme.splitlines() if line.startswith(f"| {recipe} |"))
-        cells = [cell.strip() for cell in line.strip("|").split("|")][2:]
-        for name, cell in zip(PAPER, cells, strict=True):
-            mine = [row["certified"] for row in rows if row["task"] == name]
-            assert cell == (str(sum(mine)) if mine else "–"), (recipe, name)
-            assert len(mine) in (0, 5)
-    text = " ".join(readme.split())
-    seconds = [
-        statistics.median(row["cpu_seconds"] for row in learned if row["task"] == name)
-        for name in PAPER if name != "M11"
-    ]  # fmt: skip
-    assert f"takes {min(seconds):.0f} to {max(seconds):.0f} CPU seconds" in text
-    for name in ("Z5", "S5"):
-        mine = learning_rows(name)
-        assert not mine or f"{name} ({sum(row['certified'] for row in mine)} of {len(mine)})" in text
+    table = readme.split("| task | certified | CPU seconds |\n| --- | --- | ---: |\n")[1].split("\n\n")[0]
+    assert table.splitlines() == lines
 
 
 def tables_of(page: str) -> set[str]:
@@ -157,24 +146,59 @@ def tables_of(page: str) -> set[str]:
 
 
 TABLES = {
-    "comparison": comparison_table, "supervision": supervision_table, "protocols": protocols_table,
-    "story_learning": story_learning_table, "text": text_table, "paper_full": paper_full_table,
-}  # fmt: skip
+    "comparison": ("docs/results.md", tables.comparison_table),
+    "supervision": ("docs/results.md", tables.supervision_table),
+    "protocols": ("docs/results.md", tables.protocols_table),
+    "text": ("docs/results.md", tables.text_table),
+    "story_learning": ("paper/trials.md", tables.story_learning_table),
+    "paper_full": ("paper/trials.md", tables.paper_full_table),
+}
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_the_table_of_a_campaign_in_docs_is_the_rows(name: str) -> None:
-    rows, make = list(records.read(RESULTS / f"{name}.jsonl")), TABLES[name]
+def test_the_table_of_a_campaign_on_a_page_is_the_rows(name: str) -> None:
+    rows, (page, make) = list(records.read(RESULTS / f"{name}.jsonl")), TABLES[name]
     lines = {line for line in make(rows).markdown().splitlines() if line.startswith("| ")}
     assert len(lines) > 3
-    assert lines <= tables_of("docs/results.md")
+    assert lines <= tables_of(page)
     wrong = {
         **rows[0], "certified": not rows[0].get("certified"), "steps": 1,
         "accuracy": dict.fromkeys(("64", "512", "4096", "32768"), 0.5),
         "64": {"answers": 0.5, "nats": 2.0, "entropy": None},
     }  # fmt: skip
     others = {line for line in make([wrong, *rows[1:]]).markdown().splitlines() if line.startswith("| ")}
-    assert not others <= tables_of("docs/results.md")
+    assert not others <= tables_of(page)
+
+
+@pytest.mark.parametrize("make", [tables.results, tables.seeds], ids=["failing lengths", "seeds"])
+def test_a_table_of_the_paper_on_the_page_is_the_rows(make: Callable[[Path], tuple[tables.Table, list[Row]]]) -> None:
+    table = "\n".join(line for line in make(RESULTS)[0].markdown().splitlines() if line.startswith("| "))
+    page = (RESULTS.parent / "docs" / "results.md").read_text(encoding="utf-8")
+    assert table in page
+    assert table.replace("≥1M†", "≥512k", 1) not in page
+
+
+def test_sentences_of_the_results_are_the_rows() -> None:
+    page = " ".join((RESULTS.parent / "docs" / "results.md").read_text(encoding="utf-8").split())
+    rows = list(records.read(RESULTS / "supervision.jsonl"))
+    seconds = statistics.median(row["cpu_seconds"] for row in rows)
+    assert f"{sum(row['certified'] for row in rows)} of {len(rows)} runs are certified, with {seconds:.0f} CPU" in page
+    rows = list(records.read(RESULTS / "protocols.jsonl"))
+    states, outputs = ([row["certified"] for row in rows if row["supervision"] == kind] for kind in KINDS)
+    assert f"{sum(states)} of {len(states)} are certified from states" in page
+    assert f"{sum(outputs)} of {len(outputs)} from outputs" in page
+    full = [row for row in records.read(RESULTS / "paper_full.jsonl") if row["heads_given"] in NARROW]
+    steps = {name: [row["steps"] for row in full if row["task"] == name] for name in PAPER}
+    right = [row for row in full if row["certified"]]
+    assert {row["task"] for row in right} == {"Z16", "S3", "FF", "DFF5"}
+    assert f"after {span(row['steps'] for row in right)}." in page
+    assert f"no longer improving after {max(steps['S4']):,} and {max(steps['A5']):,}." in page
+    assert f"M11 came to {max(steps['M11']):,}." in page
+
+
+KINDS = ("states", "outputs")
+NARROW = ([16], [3, 2], [4, 3, 2], [5, 12], [11, 11, 11, 11], [3])
+"""The paper's heads."""
 
 
 def test_the_comparison_in_the_readme_is_the_rows() -> None:
@@ -186,3 +210,21 @@ def test_the_comparison_in_the_readme_is_the_rows() -> None:
             mine = [row["accuracy"]["32768"] for row in rows if (row["task"], row["cell"]) == (task, cell)]
             shares.append(f"{sum(mine) / len(mine):.2f}")
         assert f"| {task} | {' | '.join(shares)} |" in lines
+
+
+def test_the_text_in_the_readme_is_the_rows() -> None:
+    """The cells of its table are among those of the table of the results, on texts of 16,384 tokens."""
+    means = {}
+    for line in tables.text_table(list(records.read(RESULTS / "text.jsonl"))).rows:
+        language, cell, seconds, _, _, long, *_ = line
+        means[language, cell.removesuffix("_direct"), seconds] = long
+    lines = tables_of("README.md")
+    for language, about, seconds in README_TEXT:
+        shares = [means.get((language, cell, seconds), "–") for cell in ("nfsm", "gru", "lstm")]
+        assert f"| {about} | {seconds} | {' | '.join(shares)} |" in lines
+
+
+README_TEXT = [
+    ("swaps", "`swaps`, answers right", "60"), ("swaps", "`swaps`, answers right", "30"),
+    ("key_value", "`key_value`, answers right", "30"), ("automaton", "`automaton`, nats above entropy", "30"),
+]  # fmt: skip

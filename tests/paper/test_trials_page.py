@@ -1,4 +1,4 @@
-"""The table of docs/training.md on the paper's recipe against its rows."""
+"""The table of paper/trials.md on the paper's recipe against its rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def table(rows: Iterable[dict[str, Any]]) -> set[tuple[str, ...]]:
 
 def page_table() -> set[tuple[str, ...]]:
     """The lines of the table in the page."""
-    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    page = (ROOT / "paper" / "trials.md").read_text(encoding="utf-8")
     part = page.split("## The paper's recipe, within a budget")[1].split("\n## ")[0]
     lines = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in part.splitlines() if "|" in line]
     return set(lines[2:])

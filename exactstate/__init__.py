@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from exactstate.automata import read_machine as read_machine
     from exactstate.certify import certify as certify
     from exactstate.extract import extract as extract
-    from exactstate.learning import learn as learn
+    from exactstate.learning.learn import learn as learn
     from exactstate.nn import NFSM as NFSM
-    from exactstate.tasks import task as task
+    from exactstate.tasks.registry import task as task
     from exactstate.train import train as train
 
     __version__: str
 
 __all__ = ["certify", "extract", "train", *lazy(__name__, {
     "automata": ["Mealy", "Moore", "Semiautomaton", "read_machine"],
-    "learning": ["learn"],
+    "learning.learn": ["learn"],
     "nn": ["NFSM"],
-    "tasks": ["task"],
+    "tasks.registry": ["task"],
 }, packages=[
     "automata", "certify", "cli", "evaluate", "extract", "learning", "nn", "ops", "report", "runtime", "tasks", "train",
 ])]  # fmt: skip

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from exactstate.errors import BackendUnavailable, InvalidConfig
+from exactstate.errors import BackendUnavailable, InvalidConfig, InvalidInput
 
 # The C interface: name -> (result, arguments). Pointers are passed as addresses, sizes as int64.
 
@@ -170,6 +170,25 @@ def library() -> ctypes.CDLL:
     if isinstance(loaded, str):
         raise BackendUnavailable(loaded[0].upper() + loaded[1:] + ".")
     return loaded
+
+
+def address(array: Any) -> int | None:
+    """Where compiled code finds the elements of a NumPy array or a tensor; None for None.
+
+    Compiled code reads elements in row-major order without gaps, so anything else is refused.
+    """
+    if array is None:
+        return None
+    if hasattr(array, "data_ptr"):
+        ordered, at = array.is_contiguous(), array.data_ptr()
+    else:
+        ordered, at = array.flags.c_contiguous and array.dtype.isnative, array.ctypes.data
+    if not ordered:
+        raise InvalidInput(
+            f"compiled code reads numbers in row-major order without gaps; an array of shape {tuple(array.shape)} "
+            "lies otherwise: make it contiguous first."
+        )
+    return int(at)
 
 
 def _default_threads() -> int:

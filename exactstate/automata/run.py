@@ -14,6 +14,7 @@ import numpy as np
 from exactstate import native
 from exactstate._types import Ints
 from exactstate.errors import InvalidWord
+from exactstate.native import address
 
 
 def smallest_dtype(count: int) -> np.dtype:
@@ -28,8 +29,8 @@ def compose(first: Ints, then: Ints) -> Ints:
 
 def trajectories(tables: Ints, words: Ints, starts: Ints, *, keep: bool = True) -> tuple[Ints | None, Ints]:
     """(states after every symbol: B L, or None if not kept; states at the end: B)."""
-    words = np.ascontiguousarray(words)
-    starts = np.ascontiguousarray(starts, dtype=np.int32)
+    tables, words = _integers("tables", tables), _integers("words", words)
+    starts = np.ascontiguousarray(_integers("starts", starts), np.int32)
     if native.available() and words.dtype.itemsize in (1, 2, 4, 8):
         return _compiled(tables, words, starts, keep)
     _refuse_unknown(words, len(tables))
@@ -41,8 +42,8 @@ def _compiled(tables: Ints, words: Ints, starts: Ints, keep: bool) -> tuple[Ints
     path = np.empty((B, L), tables.dtype) if keep else None
     ends = np.empty(B, np.int32)
     bad = native.library().exactstate_run_words(
-        tables.ctypes.data, tables.dtype.itemsize, *tables.shape, words.ctypes.data, words.dtype.itemsize, B, L,
-        starts.ctypes.data, None if path is None else path.ctypes.data, ends.ctypes.data, native.threads(),
+        address(tables), tables.dtype.itemsize, *tables.shape, address(words), words.dtype.itemsize, B, L,
+        address(starts), address(path), address(ends), native.threads(),
     )  # fmt: skip
     if bad >= 0:
         _refuse_unknown(words, len(tables))
@@ -51,18 +52,25 @@ def _compiled(tables: Ints, words: Ints, starts: Ints, keep: bool) -> tuple[Ints
 
 def compiled_outputs(tables: Ints, readout: Ints, words: Ints, starts: Ints) -> tuple[Ints, Ints]:
     """(the output at every symbol: B L, states at the end: B), by compiled code; the read-out is A n."""
-    words, readout = np.ascontiguousarray(words), np.ascontiguousarray(readout)
-    starts = np.ascontiguousarray(starts, dtype=np.int32)
+    tables, readout, words = _integers("tables", tables), _integers("readout", readout), _integers("words", words)
+    starts = np.ascontiguousarray(_integers("starts", starts), np.int32)
     (B, L), ends = words.shape, np.empty(len(words), np.int32)
     outputs = np.empty((B, L), readout.dtype)
     bad = native.library().exactstate_output_words(
-        tables.ctypes.data, tables.dtype.itemsize, readout.ctypes.data, readout.dtype.itemsize, *tables.shape,
-        words.ctypes.data, words.dtype.itemsize, B, L, starts.ctypes.data, outputs.ctypes.data, ends.ctypes.data,
+        address(tables), tables.dtype.itemsize, address(readout), readout.dtype.itemsize, *tables.shape,
+        address(words), words.dtype.itemsize, B, L, address(starts), address(outputs), address(ends),
         native.threads(),
     )  # fmt: skip
     if bad >= 0:
         _refuse_unknown(words, len(tables))
     return outputs, ends
+
+
+def _integers(name: str, values: Ints) -> Ints:
+    """The array in row-major order and this machine's byte order."""
+    if values.dtype.kind not in "iu":
+        raise InvalidWord(f"{name} hold {values.dtype} numbers; wanted integers.")
+    return np.ascontiguousarray(values, values.dtype.newbyteorder("="))
 
 
 def _refuse_unknown(words: Ints, symbols: int) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from exactstate import native
 from exactstate._types import MISSING, Ints
 from exactstate.errors import BudgetExceeded, InvalidInput
+from exactstate.native import address
 
 MAX_NODES = 1 << 28
 """Nodes of the largest tree: about 20 GB with its hash table."""
@@ -76,9 +77,7 @@ class TreeArrays:
         if native.available():
             ranks = np.empty(len(self.parent), np.int64)
             parent, symbol = (np.ascontiguousarray(part, np.int32) for part in (self.parent, self.symbol))
-            native.library().exactstate_tree_ranks(
-                parent.ctypes.data, symbol.ctypes.data, len(parent), ranks.ctypes.data
-            )
+            native.library().exactstate_tree_ranks(address(parent), address(symbol), len(parent), address(ranks))
             return ranks
         order = np.concatenate([[0], *self.levels]).astype(np.int64)
         ranks = np.empty(len(order), np.int64)
@@ -161,11 +160,9 @@ class PrefixTree:
             )
         if len(symbols) and int(np.min(symbols)) < 0:
             raise InvalidInput(f"symbols are numbered from 0; got {int(np.min(symbols))}.")
-        added = self._tree.add(
-            np.ascontiguousarray(symbols, np.int32), np.ascontiguousarray(outputs, np.int32),
-            np.ascontiguousarray(lengths, np.int64), np.ascontiguousarray(initial, np.int32),
-            np.ascontiguousarray(lines, np.int64), self.max_nodes,
-        )  # fmt: skip
+        symbols, outputs, initial = _as_integers(symbols=symbols, outputs=outputs, initial=initial, to=np.int32)
+        lengths, lines = _as_integers(lengths=lengths, lines=lines, to=np.int64)
+        added = self._tree.add(symbols, outputs, lengths, initial, lines, self.max_nodes)
         self._arrays, self.words = None, self.words + added
         if added < count:
             raise BudgetExceeded(self._too_large())
@@ -188,6 +185,17 @@ class PrefixTree:
         )
 
 
+def _as_integers(*, to: type, **arrays: Ints) -> list[Ints]:
+    """The arrays as compiled code reads them; numbers that would become others are refused."""
+    limits = np.iinfo(to)
+    for name, array in arrays.items():
+        if array.dtype.kind not in "iu" and len(array):
+            raise InvalidInput(f"{name} are integers; got {array.dtype}.")
+        if len(array) and not limits.min <= int(array.min()) <= int(array.max()) <= limits.max:
+            raise InvalidInput(f"{name} lie between {limits.min:,} and {limits.max:,}; got {int(array.max()):,}.")
+    return [np.ascontiguousarray(array, to) for array in arrays.values()]
+
+
 class _NativeTree:
     """The compiled tree."""
 
@@ -200,14 +208,17 @@ class _NativeTree:
         return int(self.library.exactstate_tree_nodes(self.handle))
 
     def add(self, symbols: Ints, outputs: Ints, lengths: Ints, initial: Ints, lines: Ints, most: int) -> int:
-        addresses = (array.ctypes.data for array in (symbols, outputs, lengths, initial, lines))
+        addresses = (address(array) for array in (symbols, outputs, lengths, initial, lines))
         return int(self.library.exactstate_tree_add(self.handle, *addresses, len(lengths), most))
 
     def merge(self, other: TreeArrays) -> None:
-        tree = [np.ascontiguousarray(a) for a in (other.parent, other.symbol, other.visits)]
-        seen = [np.ascontiguousarray(a) for a in (other.node, other.output, other.count, other.line)]
+        parent, symbol, node, output = _as_integers(
+            parent=other.parent, symbol=other.symbol, node=other.node, output=other.output, to=np.int32
+        )
+        visits, count, line = _as_integers(visits=other.visits, count=other.count, line=other.line, to=np.int64)
+        tree, seen = (parent, symbol, visits), (node, output, count, line)
         self.library.exactstate_tree_merge(
-            self.handle, *(a.ctypes.data for a in tree), len(tree[0]), *(a.ctypes.data for a in seen), len(seen[0])
+            self.handle, *(address(a) for a in tree), len(tree[0]), *(address(a) for a in seen), len(seen[0])
         )
 
     def arrays(self) -> TreeArrays:
@@ -216,7 +227,7 @@ class _NativeTree:
             np.empty(nodes, np.int32), np.empty(nodes, np.int32), np.empty(nodes, np.int64), np.empty(seen, np.int32),
             np.empty(seen, np.int32), np.empty(seen, np.int64), np.empty(seen, np.int64),
         ]  # fmt: skip
-        self.library.exactstate_tree_export(self.handle, *(a.ctypes.data for a in arrays))
+        self.library.exactstate_tree_export(self.handle, *(address(a) for a in arrays))
         return TreeArrays(*arrays)
 
 

@@ -18,6 +18,7 @@ from exactstate import native
 from exactstate._types import MISSING, Ints
 from exactstate.learning.prefix_tree import TreeArrays
 from exactstate.learning.state_merging import UNIT, MergedStates, machine_of
+from exactstate.native import address
 
 MAX_CELLS = 1 << 26
 """Nodes times states up to which a machine is refined: V takes eight bytes for each."""
@@ -63,9 +64,9 @@ def totals(tree: TreeArrays, merged: MergedStates, right: int, wrong: int) -> In
     state_of = np.ascontiguousarray(state_of, np.int32)
     tables, readout = (np.ascontiguousarray(part, np.int64) for part in (merged.tables, merged.readout))
     native.library().exactstate_refine_totals(
-        tree.parent.ctypes.data, tree.symbol.ctypes.data, len(tree.parent),
-        *(part.ctypes.data for part in (tree.node, tree.output, tree.count)), len(tree.node), tables.ctypes.data,
-        readout.ctypes.data, state_of.ctypes.data, n, int(readout.ndim == 2), right, wrong, total.ctypes.data,
+        address(tree.parent), address(tree.symbol), len(tree.parent),
+        *(address(part) for part in (tree.node, tree.output, tree.count)), len(tree.node), address(tables),
+        address(readout), address(state_of), n, int(readout.ndim == 2), right, wrong, address(total),
     )  # fmt: skip
     return total
 
@@ -91,8 +92,8 @@ def _run(tree: TreeArrays, tables: Ints) -> Ints:
         found = np.empty(len(tree.parent), np.int32)
         tables = np.ascontiguousarray(tables, np.int64)
         native.library().exactstate_partition_run(
-            tree.parent.ctypes.data, tree.symbol.ctypes.data, len(found), tables.ctypes.data, tables.shape[1],
-            found.ctypes.data,
+            address(tree.parent), address(tree.symbol), len(found), address(tables), tables.shape[1],
+            address(found),
         )  # fmt: skip
         return found
     states = np.zeros(len(tree.parent), np.int64)

@@ -31,6 +31,7 @@ from exactstate._types import MISSING, Ints
 from exactstate.errors import InvalidConfig
 from exactstate.learning.blue_fringe import PythonMerger
 from exactstate.learning.prefix_tree import PrefixTree, TreeArrays
+from exactstate.native import address
 
 Kind = Literal["mealy", "moore", "dfa"]
 Order = Literal["visits", "evidence", "margin", "shortlex"]
@@ -148,9 +149,9 @@ def _native_machine_of(
     tables, visits = np.empty((2, symbols, n), np.int64)
     readout = np.empty((symbols, n) if mealy else n, np.int64)
     wrong = native.library().exactstate_partition_machine(
-        *(a.ctypes.data for a in (tree.parent, tree.symbol, tree.visits)), len(tree.parent),
-        *(a.ctypes.data for a in (tree.node, tree.output, tree.count)), len(tree.node), state_of.ctypes.data, n,
-        symbols, outputs, int(mealy), *(a.ctypes.data for a in (tables, readout, visits)),
+        *(address(a) for a in (tree.parent, tree.symbol, tree.visits)), len(tree.parent),
+        *(address(a) for a in (tree.node, tree.output, tree.count)), len(tree.node), address(state_of), n,
+        symbols, outputs, int(mealy), *(address(a) for a in (tables, readout, visits)),
     )  # fmt: skip
     return MergedStates(tables, readout, visits, int(wrong))
 
@@ -183,9 +184,9 @@ class _NativeMerger:
         prior = np.ascontiguousarray(prior, np.int64)
         symbols, outputs = int(tree.symbol.max()) + 1, prior.shape[1]
         self.handle = self.library.exactstate_merger_new(
-            *(a.ctypes.data for a in (tree.parent, tree.symbol, tree.visits)), self.nodes,
-            *(a.ctypes.data for a in (tree.node, tree.output, tree.count)), len(tree.node), int(mealy), int(noisy),
-            order, rank.ctypes.data, symbols, outputs, prior.ctypes.data, right, wrong, threshold, refused,
+            *(address(a) for a in (tree.parent, tree.symbol, tree.visits)), self.nodes,
+            *(address(a) for a in (tree.node, tree.output, tree.count)), len(tree.node), int(mealy), int(noisy),
+            order, address(rank), symbols, outputs, address(prior), right, wrong, threshold, refused,
         )  # fmt: skip
         weakref.finalize(self, self.library.exactstate_merger_free, self.handle)
 
@@ -198,5 +199,5 @@ class _NativeMerger:
 
     def state_of(self) -> Ints:
         states = np.empty(self.nodes, np.int32)
-        self.library.exactstate_merger_export(self.handle, states.ctypes.data)
+        self.library.exactstate_merger_export(self.handle, address(states))
         return states

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from exactstate import native
 from exactstate.errors import InvalidInput
+from exactstate.native import address
 from exactstate.ops.segments import LogitSource, Noise, batch_segments, local_rows, refuse_infinite
 from exactstate.ops.tables import cell_dtype, check_states
 
@@ -30,15 +31,11 @@ SYSTEM_BYTES = 1 << 22
 @lru_cache(maxsize=256)
 def _sizes(heads: tuple[int, ...]) -> tuple[Tensor, int]:
     sizes = torch.tensor(heads, dtype=torch.int64)
-    return sizes, sizes.data_ptr()  # the cache holds the tensor, so its address stays valid
+    return sizes, sizes.data_ptr()  # contiguous; the cache holds the tensor, so its address stays valid
 
 
 def _heads(heads: Sequence[int]) -> tuple[int, int]:
     return _sizes(tuple(heads))[1], len(heads)
-
-
-def _address(tensor: Tensor | None) -> int | None:
-    return None if tensor is None else tensor.data_ptr()
 
 
 def _suffix(tensor: Tensor) -> str:
@@ -65,7 +62,7 @@ def prefix(tables: Tensor, heads: Sequence[int]) -> Tensor:
     tables = _on_cpu(tables)
     composites = torch.empty_like(tables)
     native.library().exactstate_prefix(
-        tables.data_ptr(), tables.element_size(), *tables.shape[:2], *_heads(heads), composites.data_ptr(),
+        address(tables), tables.element_size(), *tables.shape[:2], *_heads(heads), address(composites),
         native.threads(),
     )  # fmt: skip
     return composites
@@ -91,8 +88,8 @@ def logits(rows: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """R m -> R E: bias + x[0] w[0] + x[1] w[1] + ..., summed in that order."""
     out = torch.empty(rows.shape[0], weight.shape[0], dtype=weight.dtype)
     getattr(native.library(), f"exactstate_logits_{_suffix(weight)}")(
-        rows.data_ptr(), weight.data_ptr(), bias.data_ptr(), rows.shape[1], weight.shape[0], rows.shape[0],
-        out.data_ptr(), native.threads(),
+        address(rows), address(weight), address(bias), rows.shape[1], weight.shape[0], rows.shape[0],
+        address(out), native.threads(),
     )  # fmt: skip
     return out
 
@@ -103,7 +100,7 @@ def repeated_rows(rows: Tensor) -> tuple[Tensor, Tensor] | None:
     count, most = len(rows), len(rows) // REPETITIONS
     first, index = torch.empty(most, dtype=torch.int64), torch.empty(count, dtype=torch.int64)
     distinct = native.library().exactstate_repeated_rows(
-        rows.data_ptr(), rows.shape[1] * rows.element_size(), count, most, first.data_ptr(), index.data_ptr()
+        address(rows), rows.shape[1] * rows.element_size(), count, most, address(first), address(index)
     )
     return None if distinct < 1 else (first[:distinct], index)
 
@@ -113,8 +110,8 @@ def tables(source: LogitSource, segments: Tensor, heads: Sequence[int], noise: N
     _check_arrays(source.input, source.weight, source.bias, source.logits)
     made = torch.empty(local_rows(segments), sum(heads), dtype=cell_dtype(heads))
     bad = getattr(native.library(), f"exactstate_tables_{_suffix(source.weight)}")(
-        *_addresses(source), *_heads(heads), segments.data_ptr(), segments.shape[0], int(noise is not None),
-        noise.temperature if noise else 1.0, noise.bits if noise else 0, made.data_ptr(), made.element_size(),
+        *_addresses(source), *_heads(heads), address(segments), segments.shape[0], int(noise is not None),
+        noise.temperature if noise else 1.0, noise.bits if noise else 0, address(made), made.element_size(),
         native.threads(),
     )  # fmt: skip
     refuse_infinite(bad)
@@ -130,8 +127,8 @@ def trajectories(
     starts = _on_cpu(starts).long()
     finals = torch.empty(segments.shape[0], len(heads), dtype=torch.int64)
     native.library().exactstate_trajectories(
-        tables.data_ptr(), tables.element_size(), _address(row_index), *_heads(heads), segments.data_ptr(),
-        segments.shape[0], starts.data_ptr(), states.data_ptr(), finals.data_ptr(), native.threads(),
+        address(tables), tables.element_size(), address(row_index), *_heads(heads), address(segments),
+        segments.shape[0], address(starts), address(states), address(finals), native.threads(),
     )  # fmt: skip
     return finals
 
@@ -141,8 +138,8 @@ def index_gains(output_grad: Tensor, vectors: Tensor, segments: Tensor) -> Tenso
     _check_arrays(output_grad, vectors)
     made = torch.empty(local_rows(segments), vectors.shape[0], dtype=vectors.dtype)
     getattr(native.library(), f"exactstate_index_gains_{_suffix(vectors)}")(
-        output_grad.data_ptr(), vectors.data_ptr(), vectors.shape[1], vectors.shape[0], segments.data_ptr(),
-        segments.shape[0], made.data_ptr(), native.threads(),
+        address(output_grad), address(vectors), vectors.shape[1], vectors.shape[0], address(segments),
+        segments.shape[0], address(made), native.threads(),
     )  # fmt: skip
     return made
 
@@ -153,8 +150,8 @@ def adjoint_scan_(tables: Tensor, gains: Tensor, lasts: Tensor, segments: Tensor
     lasts = _on_cpu(lasts)
     _check_arrays(gains, lasts)
     getattr(native.library(), f"exactstate_adjoint_{_suffix(gains)}")(
-        tables.data_ptr(), tables.element_size(), *_heads(heads), segments.data_ptr(), segments.shape[0],
-        gains.data_ptr(), lasts.data_ptr(), firsts.data_ptr(), native.threads(),
+        address(tables), tables.element_size(), *_heads(heads), address(segments), segments.shape[0],
+        address(gains), address(lasts), address(firsts), native.threads(),
     )  # fmt: skip
     return firsts
 
@@ -166,8 +163,8 @@ def argmax_trajectories(
     starts = _on_cpu(starts).long()
     finals = torch.empty(segments.shape[0], len(heads), dtype=torch.int64)
     bad = getattr(native.library(), f"exactstate_argmax_trajectories_{_suffix(source.weight)}")(
-        *_addresses(source)[:4], *_heads(heads), segments.data_ptr(), segments.shape[0], starts.data_ptr(),
-        states.data_ptr(), finals.data_ptr(), native.threads(),
+        *_addresses(source)[:4], *_heads(heads), address(segments), segments.shape[0], address(starts),
+        address(states), address(finals), native.threads(),
     )  # fmt: skip
     if bad == -2:
         check_states(starts, heads, segments.shape[0])
@@ -183,9 +180,9 @@ def surrogate_backward_(
     distinct rows); lambda (N S) is overwritten."""
     _check_arrays(source.input, source.weight, source.bias, source.logits, lam, *gradients)
     getattr(native.library(), f"exactstate_surrogate_backward_{_suffix(source.weight)}")(
-        *_addresses(source), *_heads(heads), segments.data_ptr(), segments.shape[0], starts.data_ptr(),
-        states.data_ptr(), states.element_size(), int(noise is not None), temperature, noise.bits if noise else 0,
-        lam.data_ptr(), *map(_address, gradients), native.threads(),
+        *_addresses(source), *_heads(heads), address(segments), segments.shape[0], address(starts),
+        address(states), states.element_size(), int(noise is not None), temperature, noise.bits if noise else 0,
+        address(lam), *map(address, gradients), native.threads(),
     )  # fmt: skip
 
 
@@ -193,8 +190,8 @@ def project_values(values: Tensor, weight: Tensor, heads: Sequence[int]) -> Tens
     """S v, m (r v) -> S m: the projected value vector of every index."""
     vectors = torch.empty(values.shape[0], weight.shape[0], dtype=values.dtype)
     getattr(native.library(), f"exactstate_project_values_{_suffix(values)}")(
-        values.data_ptr(), values.shape[1], weight.data_ptr(), weight.shape[0], *_heads(heads),
-        vectors.data_ptr(),
+        address(values), values.shape[1], address(weight), weight.shape[0], *_heads(heads),
+        address(vectors),
     )  # fmt: skip
     return vectors
 
@@ -206,8 +203,8 @@ def project_values_backward(
     _check_arrays(vectors_grad, values, weight)
     grad_values, grad_weight = torch.empty_like(values), torch.empty_like(weight)
     getattr(native.library(), f"exactstate_project_values_backward_{_suffix(values)}")(
-        vectors_grad.data_ptr(), values.data_ptr(), values.shape[1], weight.data_ptr(), weight.shape[0],
-        *_heads(heads), grad_values.data_ptr(), grad_weight.data_ptr(),
+        address(vectors_grad), address(values), values.shape[1], address(weight), weight.shape[0],
+        *_heads(heads), address(grad_values), address(grad_weight),
     )  # fmt: skip
     return grad_values, grad_weight
 
@@ -224,8 +221,8 @@ def read_rows(values: Tensor, weight: Tensor, bias: Tensor, states: Tensor, head
     """N r -> N m: `read_out(project_values(...))` for a few rows, projecting only what is read."""
     output = torch.empty(states.shape[0], weight.shape[0], dtype=values.dtype)
     getattr(native.library(), f"exactstate_read_rows_{_suffix(values)}")(
-        values.data_ptr(), values.shape[1], weight.data_ptr(), bias.data_ptr(), weight.shape[0],
-        *_heads(heads), states.data_ptr(), states.shape[0], output.data_ptr(),
+        address(values), values.shape[1], address(weight), address(bias), weight.shape[0],
+        *_heads(heads), address(states), states.shape[0], address(output),
     )  # fmt: skip
     return output
 
@@ -235,8 +232,8 @@ def read_out(vectors: Tensor, bias: Tensor, states: Tensor, heads: Sequence[int]
     _check_arrays(vectors, bias)
     output = torch.empty(states.shape[0], vectors.shape[1], dtype=vectors.dtype)
     getattr(native.library(), f"exactstate_read_out_{_suffix(vectors)}")(
-        vectors.data_ptr(), bias.data_ptr(), vectors.shape[1], *_heads(heads), states.data_ptr(),
-        states.element_size(), states.shape[0], output.data_ptr(), native.threads(),
+        address(vectors), address(bias), vectors.shape[1], *_heads(heads), address(states),
+        states.element_size(), states.shape[0], address(output), native.threads(),
     )  # fmt: skip
     return output
 
@@ -246,8 +243,8 @@ def read_out_backward(output_grad: Tensor, states: Tensor, heads: Sequence[int])
     _check_arrays(output_grad)
     vectors_grad = torch.zeros(sum(heads), output_grad.shape[1], dtype=output_grad.dtype)
     getattr(native.library(), f"exactstate_read_out_backward_{_suffix(output_grad)}")(
-        output_grad.data_ptr(), output_grad.shape[1], *_heads(heads), states.data_ptr(), states.element_size(),
-        states.shape[0], vectors_grad.data_ptr(), native.threads(),
+        address(output_grad), output_grad.shape[1], *_heads(heads), address(states), states.element_size(),
+        states.shape[0], address(vectors_grad), native.threads(),
     )  # fmt: skip
     return vectors_grad
 
@@ -272,7 +269,7 @@ class SoftSteps:
         steps = (self.start, self.initial, self.lengths, self.resets)
         assert all(one is None or one.is_contiguous() for one in steps)
         assert all(one is None or one.dtype == torch.int64 for one in steps[:3])
-        return *_heads(self.heads), *self.shape, *map(_address, steps)
+        return *_heads(self.heads), *self.shape, *map(address, steps)
 
 
 def soft_forward(logits: Tensor, steps: SoftSteps) -> tuple[Tensor, Tensor]:
@@ -282,7 +279,7 @@ def soft_forward(logits: Tensor, steps: SoftSteps) -> tuple[Tensor, Tensor]:
     moves = torch.empty(-(-B // lanes) * lanes * L, logits.shape[1], dtype=logits.dtype)
     states = torch.empty(B, L, sum(steps.heads), dtype=logits.dtype)
     getattr(native.library(), f"exactstate_soft_forward_{_suffix(logits)}")(
-        logits.data_ptr(), *steps.addresses(), moves.data_ptr(), states.data_ptr(), native.threads()
+        address(logits), *steps.addresses(), address(moves), address(states), native.threads()
     )
     return states, moves
 
@@ -292,7 +289,7 @@ def soft_backward(states_grad: Tensor, moves: Tensor, states: Tensor, steps: Sof
     _check_arrays(states_grad, moves, states)
     logits_grad = torch.empty(math.prod(steps.shape), moves.shape[1], dtype=moves.dtype)
     getattr(native.library(), f"exactstate_soft_backward_{_suffix(moves)}")(
-        states_grad.data_ptr(), *steps.addresses(), moves.data_ptr(), states.data_ptr(), logits_grad.data_ptr(),
+        address(states_grad), *steps.addresses(), address(moves), address(states), address(logits_grad),
         native.threads(),
     )  # fmt: skip
     return logits_grad
@@ -303,7 +300,7 @@ def soft_indexed(moves: Tensor, row_index: Tensor, steps: SoftSteps) -> Tensor:
     _check_arrays(moves)
     states = torch.empty(*steps.shape, sum(steps.heads), dtype=moves.dtype)
     getattr(native.library(), f"exactstate_soft_indexed_{_suffix(moves)}")(
-        moves.data_ptr(), len(moves), row_index.data_ptr(), *steps.addresses(), states.data_ptr(), native.threads()
+        address(moves), len(moves), address(row_index), *steps.addresses(), address(states), native.threads()
     )
     return states
 
@@ -315,16 +312,16 @@ def soft_indexed_backward(
     _check_arrays(states_grad, moves, states)
     moves_grad = torch.empty_like(moves)
     getattr(native.library(), f"exactstate_soft_indexed_backward_{_suffix(moves)}")(
-        states_grad.data_ptr(), moves.data_ptr(), len(moves), row_index.data_ptr(), *steps.addresses(),
-        states.data_ptr(), moves_grad.data_ptr(), native.threads(),
+        address(states_grad), address(moves), len(moves), address(row_index), *steps.addresses(),
+        address(states), address(moves_grad), native.threads(),
     )  # fmt: skip
     return moves_grad
 
 
 def _addresses(source: LogitSource) -> tuple[int | None, int | None, int | None, int, int | None, int | None]:
     """Input, weight, bias and width; then the logits of the distinct rows and the index, if any."""
-    weight, bias = source.weight.data_ptr(), source.bias.data_ptr()
+    weight, bias = address(source.weight), address(source.bias)
     if source.index is not None:
         assert source.logits is not None
-        return None, weight, bias, source.input.shape[-1], source.logits.data_ptr(), source.index.data_ptr()
-    return source.input.data_ptr(), weight, bias, source.input.shape[-1], None, None
+        return None, weight, bias, source.input.shape[-1], address(source.logits), address(source.index)
+    return address(source.input), weight, bias, source.input.shape[-1], None, None

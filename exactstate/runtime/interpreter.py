@@ -18,6 +18,7 @@ from exactstate import native
 from exactstate._types import Ints
 from exactstate.automata.run import chunked_trajectories, compiled_outputs, trajectories
 from exactstate.errors import InvalidWord
+from exactstate.native import address
 from exactstate.runtime.alphabet import NO_LETTER, Alphabet, EncodedWord, Word
 from exactstate.runtime.programs import OutputTable, Program, output_table, program
 from exactstate.runtime.strategies import Shape
@@ -61,9 +62,9 @@ class Interpreter:
         end = c_int64(state)
         bad = native.library().exactstate_interpret(
             made.address, None if entries is None else entries.address,
-            word.numbers.ctypes.data, word.numbers.itemsize,
-            None if word.letter_of is None else word.letter_of.ctypes.data,
-            len(word), byref(end), None if out is None else out.ctypes.data,
+            address(word.numbers), word.numbers.itemsize,
+            address(word.letter_of),
+            len(word), byref(end), address(out),
         )  # fmt: skip
         if bad >= 0:
             raise self.alphabet.unknown_at(word, int(bad))

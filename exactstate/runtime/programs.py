@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from exactstate._types import Ints
+from exactstate.native import address
 from exactstate.runtime.heads import Heads
 from exactstate.runtime.strategies import HAS_32, IN_A_REGISTER, Shape, features
 
@@ -86,7 +87,7 @@ def output_table(shape: Shape, pack: int, emitted: Ints) -> OutputTable:
     """Write emitted[a, q] when symbol a is read in state q."""
     step = _padded(emitted)
     groups = step if pack == 1 else _padded_groups(shape.tables, emitted, pack)
-    return OutputTable(_OutputTable(step.itemsize, step.ctypes.data, groups.ctypes.data), emitted.dtype, (step, groups))
+    return OutputTable(_OutputTable(step.itemsize, address(step), address(groups)), emitted.dtype, (step, groups))
 
 
 def _fill(made: Program, **values: Any) -> None:
@@ -94,7 +95,7 @@ def _fill(made: Program, **values: Any) -> None:
     for name, value in values.items():
         if isinstance(value, np.ndarray):
             made.kept.append(value)
-            value = value.ctypes.data
+            value = address(value)
         setattr(made.structure, name, int(value))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from exactstate import native
 from exactstate._types import Ints
+from exactstate.native import address
 from exactstate.runtime.alphabet import Alphabet
 
 
@@ -52,7 +53,7 @@ class WordDictionary:
         inner = np.zeros(len(nodes), np.uint8)
         inner[[node for node, _ in edges]] = 1
         self._arrays = (letters, begins, slots, first, keys, children, symbols, inner)
-        at = [array.ctypes.data for array in self._arrays]
+        at = [address(array) for array in self._arrays]
         self._entry = _Dictionary(
             at[0], at[1], at[2], len(slots) - 1, at[3], at[4], at[5], len(keys) - 1, len(names), at[6], at[7]
         )  # fmt: skip
@@ -86,8 +87,8 @@ class WordDictionary:
         breaks = np.empty(text.count(b"\n"), np.int64)
         counts = np.zeros(3, np.int64)
         unknown = native.library().exactstate_tokenize(
-            addressof(self._entry), text, len(text), int(final), numbers.ctypes.data, breaks.ctypes.data,
-            counts.ctypes.data,
+            addressof(self._entry), text, len(text), int(final), address(numbers), address(breaks),
+            address(counts),
         )  # fmt: skip
         symbols, ends, consumed = counts.tolist()
         return numbers[:symbols], breaks[:ends], consumed, bool(unknown)
@@ -108,8 +109,8 @@ class NameWriter:
         most = int(self._lengths[numbers].sum()) + len(self.between) * len(numbers) + len(ends)
         out, state = np.empty(most + 1, np.uint8), c_int(begun)
         written = native.library().exactstate_write_names(
-            numbers.ctypes.data, len(numbers), ends.ctypes.data, len(ends), self._letters.ctypes.data,
-            self._begins.ctypes.data, self.between, len(self.between), byref(state), out.ctypes.data,
+            address(numbers), len(numbers), address(ends), len(ends), address(self._letters),
+            address(self._begins), self.between, len(self.between), byref(state), address(out),
         )  # fmt: skip
         return out[:written].tobytes(), bool(state.value)
 

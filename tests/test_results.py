@@ -228,3 +228,11 @@ README_TEXT = [
     ("swaps", "`swaps`, answers right", "60"), ("swaps", "`swaps`, answers right", "30"),
     ("key_value", "`key_value`, answers right", "30"), ("automaton", "`automaton`, nats above entropy", "30"),
 ]  # fmt: skip
+
+
+def test_the_run_of_a_baseline_of_the_papers_size_is_in_the_rows() -> None:
+    rows = [row for row in records.read(RESULTS / "baselines.jsonl") if row["recipe"] == "paper"]
+    ends = sorted({step for row in rows for step in (row["resumed_at"], row["steps"])})
+    text = " ".join(TRIALS.split())
+    assert f"interrupted at steps {', '.join(map(str, ends[:-2]))} and {ends[-2]}" in text
+    assert f"stopped at {ends[-1]}." in text

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, one_hot
 
 from benchmarks.harness import Report, Unequal
-from exactstate.nn import AUSSM, NFSM, PDSSM, MambaMinus
+from exactstate.baselines import AUSSM, PDSSM, MambaMinus
+from exactstate.nn import NFSM
 from exactstate.ops.gumbel import gumbel
 
 B, WIDTH, STATES, MATRICES, SEED = 16, 256, 16, 16, 7

@@ -24,8 +24,8 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PACKAGES = (
-    "nn", "ops", "automata", "learning", "tasks", "train", "extract", "certify", "runtime", "evaluate", "report",
-    "number_formats", "errors", "records",
+    "nn", "baselines", "ops", "automata", "learning", "tasks", "train", "extract", "certify", "runtime", "evaluate",
+    "report", "number_formats", "errors", "records",
 )  # fmt: skip
 INCLUDED = (
     "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "examples/README.md",

@@ -9,9 +9,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from exactstate.baselines.cells import CELLS
 from exactstate.cli._output import show
 from exactstate.evaluate.tables import (
-    CELLS,
     DAGGER,
     LEGEND,
     NOT_LEARNED,
@@ -77,7 +77,7 @@ def results(folder: Path) -> tuple[Table, list[Row]]:
         reported = numbers.get((task, cell))
         here = group.summary() if recipe is not None else ("not run", "", "")
         there = reported.summary() if reported is not None else ("", "", "")
-        rows.append((task if task != previous else "", CELLS.get(cell, cell), recipe or "", *here, *there))
+        rows.append((task if task != previous else "", CELLS[cell].title, recipe or "", *here, *there))
         objects.append({
             "task": task, "cell": cell, "recipe": recipe, "here": dict(zip(FIELDS, here, strict=True)),
             "published": dict(zip(FIELDS, there, strict=True)) if reported else None,
@@ -102,7 +102,7 @@ def seeds(folder: Path) -> tuple[Table, list[Row]]:
         here = [str(group.seeds[seed]) if seed in group.seeds else NOT_RUN for seed in SEEDS]
         middle, span = str(median(group.lengths) or ""), min_max(group.lengths)
         origin = "not run" if recipe is None else f"here, {recipe}"
-        rows.append((task, CELLS.get(cell, cell), origin, *here, middle, span))
+        rows.append((task, CELLS[cell].title, origin, *here, middle, span))
         entry: dict[str, Any] = {
             "task": task, "cell": cell, "recipe": recipe, "median": middle, "range": span,
             "here": {str(seed): length for seed, length in zip(SEEDS, here, strict=True)},

@@ -39,7 +39,7 @@ def test_a_missing_path_is_found() -> None:
 
 @pytest.mark.parametrize(
     "thing",
-    ["task", "layer", "backend", "kernel", "recipe", "export format", "column of the report", "machine file format",
+    ["task", "baseline", "backend", "kernel", "recipe", "export format", "column of the report", "machine file format",
      "figure of the paper", "architecture of the census"],
 )  # fmt: skip
 def test_contributing_says_how_to_add(thing: str) -> None:

@@ -14,7 +14,7 @@ def tasks(incomplete: str) -> list[str]:
 
 def cells(incomplete: str) -> list[str]:
     """Cells that can be trained."""
-    from exactstate.train.config import CELLS
+    from exactstate.baselines.cells import CELLS
 
     return _starting_with(incomplete, CELLS)
 

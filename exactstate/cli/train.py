@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from exactstate.baselines.cells import BASELINES
 from exactstate.cli import _completion
 from exactstate.cli._errors import Interrupted
 from exactstate.cli._output import AsJson, TrainingStatus, print_json, print_text
@@ -26,9 +27,7 @@ def train(
     seed: Annotated[int, typer.Option(min=0, help="Seed of words, initial weights and noise.")] = 42,
     cell: Annotated[
         str,
-        typer.Option(
-            help="nfsm, or a baseline: gru, lstm, mamba, aussm, pdssm, bmru.", autocompletion=_completion.cells
-        ),
+        typer.Option(help=f"nfsm, or a baseline: {', '.join(BASELINES)}.", autocompletion=_completion.cells),
     ] = "nfsm",
     recipe: Annotated[
         str | None,

@@ -15,12 +15,12 @@ from html import escape
 from pathlib import Path
 
 from exactstate import records
+from exactstate.baselines.cells import CELLS
 from exactstate.errors import InvalidInput
 from exactstate.records import Row
 
 TASKS = ("Z2", "Z16", "S3", "S4", "A5", "M11", "DFF5", "FF", "TSO3", "TSO4", "TSO5")
-CELLS = {"nfsm": "NFSM", "mamba": "Mamba-", "aussm": "AUSSM", "pdssm": "PD-SSM", "bmru": "BMRU"}
-"""Display names. Tables list tasks and cells in the order of these two, others after them."""
+"""Tables list tasks in this order and cells in that of `exactstate.baselines.CELLS`, others after them."""
 NOT_LEARNED = "×"
 NOT_RUN = "-"
 DAGGER = "†"
@@ -232,6 +232,10 @@ def in_order(groups: Collected, always: Sequence[str] = ()) -> Iterator[tuple[st
             yield task, cell, None, RunGroup()
 
 
+def _title(cell: str) -> str:
+    return CELLS[cell].title if cell in CELLS else cell
+
+
 def recipe_notes(folder: Path) -> tuple[str, ...]:
     """One sentence with the size and the budget of every baseline recipe in the rows; none without such rows."""
     recipes = {
@@ -249,7 +253,7 @@ def results_table(folder: Path) -> tuple[Table, list[Row]]:
     rows, objects, previous = [], [], None
     for task, cell, recipe, group in in_order(collect(folder)):
         length, span, learned = group.summary()
-        rows.append((task if task != previous else "", CELLS.get(cell, cell), str(recipe), length, span, learned))
+        rows.append((task if task != previous else "", _title(cell), str(recipe), length, span, learned))
         objects.append({
             "task": task, "cell": cell, "recipe": recipe, "failing_length": length, "range": span, "learned": learned,
         })  # fmt: skip
@@ -271,7 +275,7 @@ def seeds_table(folder: Path) -> tuple[Table, list[Row]]:
     for task, cell, recipe, group in groups:
         lengths = [str(group.seeds[seed]) if seed in group.seeds else NOT_RUN for seed in seeds]
         middle, span = str(median(group.lengths) or ""), min_max(group.lengths)
-        rows.append((task, CELLS.get(cell, cell), str(recipe), *lengths, middle, span))
+        rows.append((task, _title(cell), str(recipe), *lengths, middle, span))
         objects.append({
             "task": task, "cell": cell, "recipe": recipe, "median": middle, "range": span,
             "seeds": {str(seed): length for seed, length in zip(seeds, lengths, strict=True)},

@@ -1,24 +1,18 @@
-"""Layers: what has parameters."""
+"""The NFSM layer, the backbone around it, and what trains, prunes and diagnoses them."""
 
-from exactstate.nn.aussm import AUSSM
 from exactstate.nn.backbone import Backbone, State
-from exactstate.nn.bmru import BMRU, CMRU
 from exactstate.nn.conv import CausalConvolution
 from exactstate.nn.diagnose import Diagnosis, HeadDiagnosis
 from exactstate.nn.losses import exploration_penalty, record_calls, tracking_loss
-from exactstate.nn.mamba import MambaMinus
 from exactstate.nn.mlp import GatedMLP
 from exactstate.nn.nfsm import NFSM
-from exactstate.nn.pdssm import PDSSM
 from exactstate.nn.pruning import prune, prune_indices, remove_heads
 from exactstate.nn.registers import Registers, register_states
 from exactstate.nn.renewal import agreement, renew
-from exactstate.nn.rnn import GRU, LSTM
 from exactstate.nn.soft import register_values, soft_states, soften
 
 __all__ = [
-    "AUSSM", "BMRU", "CMRU", "GRU", "LSTM", "NFSM", "PDSSM", "Backbone", "CausalConvolution", "Diagnosis",
-    "GatedMLP", "HeadDiagnosis", "MambaMinus", "Registers", "State", "agreement", "exploration_penalty", "prune",
-    "prune_indices", "record_calls", "register_states", "register_values", "remove_heads", "renew", "soft_states",
-    "soften", "tracking_loss",
+    "NFSM", "Backbone", "CausalConvolution", "Diagnosis", "GatedMLP", "HeadDiagnosis", "Registers", "State",
+    "agreement", "exploration_penalty", "prune", "prune_indices", "record_calls", "register_states",
+    "register_values", "remove_heads", "renew", "soft_states", "soften", "tracking_loss",
 ]  # fmt: skip

@@ -6,7 +6,6 @@ from exactstate._lazy import lazy
 
 if TYPE_CHECKING:
     from exactstate.train.api import train as train
-    from exactstate.train.config import CELLS as CELLS
     from exactstate.train.config import EndToEndConfig as EndToEndConfig
     from exactstate.train.config import GradientConfig as GradientConfig
     from exactstate.train.config import PretrainConfig as PretrainConfig
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = lazy(__name__, {
     "api": ["train"],
-    "config": ["CELLS", "EndToEndConfig", "GradientConfig", "PretrainConfig", "TrainConfig"],
+    "config": ["EndToEndConfig", "GradientConfig", "PretrainConfig", "TrainConfig"],
     "phases": ["EndToEndPhase", "Phase", "PretrainPhase"],
     "pretraining": ["TransitionPretrainer"],
     "recipes": ["RECIPES", "configure"],

@@ -7,8 +7,7 @@ A task that asks a question gets a convolution of two symbols before every block
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,10 @@ from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 from torch import nn
 
+from exactstate import baselines
+from exactstate.baselines.cells import CELLS
 from exactstate.errors import BrokenFile, InvalidConfig
-from exactstate.nn import AUSSM, BMRU, GRU, LSTM, NFSM, PDSSM, Backbone, MambaMinus
+from exactstate.nn import NFSM, Backbone
 from exactstate.records import write_atomically
 from exactstate.tasks import Task
 from exactstate.train.config import TrainConfig
@@ -63,16 +64,10 @@ def build_model(
 
 def build_baseline(config: TrainConfig, generator: torch.Generator | None = None) -> nn.Module:
     """One recurrent block of a baseline."""
-    m, d, n = config.width, config.channels, config.states
-    blocks: dict[str, Callable[..., nn.Module]] = {
-        "mamba": partial(MambaMinus, m, d, n),
-        "aussm": partial(AUSSM, m, d, n),
-        "pdssm": partial(PDSSM, m, d, n),
-        "bmru": partial(BMRU, m, d),
-        "gru": partial(GRU, m, d),
-        "lstm": partial(LSTM, m, d),
-    }
-    return blocks[config.cell](generator=generator)
+    cell = CELLS[config.cell]
+    sizes = (getattr(config, field) for field in cell.sizes)
+    layer: nn.Module = getattr(baselines, cell.layer)(*sizes, generator=generator)
+    return layer
 
 
 def save_model(path: Path, model: Backbone, metadata: Mapping[str, str]) -> None:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from exactstate.baselines.cells import CELLS
 from exactstate.errors import InvalidConfig, unknown
 from exactstate.records import write_atomically
 from exactstate.tasks import AnswerTask, OutputTask, Task
@@ -20,17 +21,6 @@ from exactstate.tasks.access_words import AccessWords
 from exactstate.tasks.samplers import Sampler
 from exactstate.train.schedule import cosine
 
-CELLS = {
-    "nfsm": "the neural finite-state machine",
-    "mamba": "Mamba-, eigenvalues in (-1, 1)",
-    "aussm": "AUSSM, eigenvalues of modulus one",
-    "pdssm": "PD-SSM, one-hot columns times a diagonal with moduli below one",
-    "bmru": "bistable memory recurrent units",
-    "gru": "gated recurrent units, as in PyTorch",
-    "lstm": "long short-term memory, as in PyTorch",
-}
-"""The recurrent layers that can be trained by name."""
-BASELINES = tuple(name for name in CELLS if name != "nfsm")
 GRADIENTS = ("auto", "fast", "autograd")
 SUPERVISION = ("states", "outputs", "answers")
 STOPS = ("certified", "checks")
@@ -323,7 +313,7 @@ class TrainConfig:
     task: str
     """A task's name, or the path of a machine file."""
     cell: str = "nfsm"
-    """The recurrent layer; see CELLS."""
+    """The recurrent layer; see `exactstate.baselines.CELLS`."""
     recipe: str = "induce"
     """The recipe that this configuration comes from; for an NFSM it decides which phases are run."""
     seed: int = 42

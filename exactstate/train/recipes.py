@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from exactstate.automata import Mealy
+from exactstate.baselines.cells import BASELINES, CELLS
 from exactstate.errors import InvalidConfig, unknown
 from exactstate.tasks import Task
 from exactstate.tasks import task as get_task
 from exactstate.tasks.access_words import AccessWords
-from exactstate.train.config import BASELINES, CELLS, EndToEndConfig, FreeTablesConfig, GradientConfig, TrainConfig
+from exactstate.train.config import EndToEndConfig, FreeTablesConfig, GradientConfig, TrainConfig
 
 MANY_STATES = range(65, 1_001)
 """With so many states few heads of a layer find something, and the others are drawn anew."""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from exactstate import NFSM
-from exactstate.nn import GRU, LSTM, MambaMinus
+from exactstate.baselines import GRU, LSTM, MambaMinus
 from exactstate.records import Row
 from exactstate.tasks import Task
 

@@ -25,9 +25,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from exactstate.baselines import Recurrent
 from exactstate.nn import NFSM, Backbone
 from exactstate.nn.backbone import BackboneLayer
-from exactstate.nn.recurrent import Recurrent
 from exactstate.records import Row
 from exactstate.tasks import task as get_task
 from exactstate.train import EndToEndConfig, Run, TrainConfig, train

@@ -27,7 +27,8 @@ from torch.nn import functional as F
 
 from exactstate import NFSM, native
 from exactstate._types import Bools, Ints
-from exactstate.nn import GRU, LSTM, CausalConvolution, Registers, soften
+from exactstate.baselines import GRU, LSTM
+from exactstate.nn import CausalConvolution, Registers, soften
 from exactstate.ops.tables import entry_offsets
 from exactstate.records import Row, stamp
 

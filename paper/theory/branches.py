@@ -124,7 +124,7 @@ def _name(family: NDArray[Any], low: float, high: float, slack: float) -> Name:
 
 def _matrices(layer: Any, inputs: Any) -> NDArray[Any]:
     """The matrices of the steps that a layer takes on these inputs; most layers return only the diagonal."""
-    from exactstate.nn import PDSSM
+    from exactstate.baselines import PDSSM
 
     values = layer.transitions(inputs).detach().cpu().numpy()
     values = values.astype(np.complex128 if np.iscomplexobj(values) else np.float64)

@@ -27,10 +27,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from exactstate import ops as scan
+from exactstate.baselines import AUSSM, PDSSM, MambaMinus
 from exactstate.errors import unknown
-from exactstate.nn import AUSSM, NFSM, PDSSM, MambaMinus
-from exactstate.ops.affine import diagonal_loop, diagonal_scan, pd_loop, pd_scan
+from exactstate.nn import NFSM
 from exactstate.records import Row
+from paper.theory.affine import diagonal_loop, diagonal_scan, pd_loop, pd_scan
 from paper.theory.drift import log_spaced
 
 FORMATS = {"fp32": torch.float32, "fp16": torch.float16}

@@ -40,7 +40,7 @@ def test_completion_does_not_import_torch() -> None:
 
 
 def test_completion_cells_are_those_of_train() -> None:
-    from exactstate.train.config import CELLS
+    from exactstate.baselines.cells import CELLS
 
     assert _completion.cells("") == list(CELLS)
 

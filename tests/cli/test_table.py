@@ -15,7 +15,7 @@ from tests.evaluate.test_tables import fill, sweep_row
 def test_table_in_every_format(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(tmp_path, [sweep_row()])
     assert run(["table", name, "--rows", str(tmp_path)]) == 0
-    assert "Mamba-" in capsys.readouterr().out
+    assert "Mamba⁻" in capsys.readouterr().out
     for form in ("markdown", "html"):
         assert run(["table", name, "--rows", str(tmp_path), "--format", form]) == 0
         assert {"markdown": "| --- |", "html": "<table>"}[form] in capsys.readouterr().out

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from exactstate import records
+from exactstate.baselines.cells import CELLS
 from exactstate.errors import InvalidInput
 from exactstate.evaluate.tables import (
-    CELLS,
     FailingLength,
     Table,
     collect,
@@ -86,7 +86,7 @@ def test_seeds_table_has_a_column_for_every_seed_in_the_rows(tmp_path: Path) -> 
     fill(tmp_path, [sweep_row(failing_length=100), sweep_row(seed=7, learned=False), sweep_row(task="S4", seed=44)])
     table, objects = seeds_table(tmp_path)
     assert table.header == ("task", "cell", "recipe", "7", "42", "44", "median", "range")
-    assert table.rows[0] == ("S3", "Mamba-", "cpu", "×", "100", "-", "100", "[100; 100]")
+    assert table.rows[0] == ("S3", "Mamba⁻", "cpu", "×", "100", "-", "100", "[100; 100]")
     assert objects[1]["seeds"] == {"7": "-", "42": "-", "44": "120"}
 
 
@@ -172,4 +172,4 @@ def test_tables_need_no_torch(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", program, "table", "results", "--rows", str(tmp_path)], capture_output=True, text=True
     )
-    assert "Mamba-" in done.stdout, done.stderr
+    assert "Mamba⁻" in done.stdout, done.stderr

@@ -16,9 +16,10 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.utils.checkpoint import checkpoint
 
+from exactstate.baselines import MambaMinus
 from exactstate.errors import InvalidConfig, InvalidInput
 from exactstate.extract import extract
-from exactstate.nn import NFSM, Backbone, MambaMinus
+from exactstate.nn import NFSM, Backbone
 
 
 def layer_of(heads: tuple[int, ...] = (4, 3), **more: Any) -> NFSM:

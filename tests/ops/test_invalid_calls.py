@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 import torch
 
+import exactstate.baselines.aussm
+import exactstate.baselines.mamba  # noqa: F401  (each adds its kernel)
 from exactstate import ops
+from exactstate.baselines import blocks, pdssm
+from exactstate.baselines.blocks import recur
+from exactstate.baselines.memory_units import memory_scan
+from exactstate.baselines.pdssm import choose
 from exactstate.errors import InvalidInput, UnknownName
 from exactstate.nn import NFSM
 from exactstate.ops import nfsm_op
-from exactstate.ops.affine import blocks, pdssm
-from exactstate.ops.affine.blocks import recur
-from exactstate.ops.affine.pdssm import choose
-from exactstate.ops.memory_units import memory_scan
 from exactstate.ops.nfsm_op import NfsmCall, forward_eval, forward_sampled
 from exactstate.ops.ordered_linear import ordered_linear
 

@@ -38,7 +38,7 @@ def test_results_and_seeds_put_runs_beside_the_published(tmp_path: Path) -> None
     assert found["here"] == {"median": "140", "range": "[100; ≥64k]", "learned": "3/4"}
     assert found["published"] == {"median": "186", "range": "[155; 200]", "learned": "5/5"}
     (line,) = (row for row in seeds(tmp_path)[0].rows if row[2] == "here, cpu")
-    assert line == ("S3", "Mamba-", "here, cpu", "100", "140", "≥64k", "×", "-", "140", "[100; ≥64k]")
+    assert line == ("S3", "Mamba⁻", "here, cpu", "100", "140", "≥64k", "×", "-", "140", "[100; ≥64k]")
 
 
 def test_results_list_other_tasks_and_recipes_too(tmp_path: Path) -> None:

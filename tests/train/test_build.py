@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from exactstate.baselines.cells import CELLS
 from exactstate.errors import BrokenFile, InvalidConfig
 from exactstate.tasks import task
 from exactstate.train import TrainConfig
 from exactstate.train.build import build_model, load_model, save_model
-from exactstate.train.config import CELLS
 
 
 @pytest.mark.parametrize("cell", CELLS)

@@ -15,8 +15,9 @@ import pytest
 import torch
 from torch import nn
 
+from exactstate.baselines import MambaMinus
 from exactstate.errors import InvalidConfig, UnknownName
-from exactstate.nn import NFSM, Backbone, MambaMinus
+from exactstate.nn import NFSM, Backbone
 from exactstate.nn.losses import MASK_CUTOFF, first_error, mask, mask_length
 from exactstate.tasks import task as get_task
 from exactstate.train import EndToEndConfig, EndToEndPhase, fast_gradient

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from exactstate.baselines.cells import CELLS
 from exactstate.errors import InvalidConfig, UnknownName
 from exactstate.tasks import task
 from exactstate.train import EndToEndConfig, TrainConfig, configure
-from exactstate.train.config import CELLS
 from exactstate.train.fit import PROCEDURES, end_to_end, procedure_for
 from exactstate.train.recipes import RECIPES, default_recipe, names_for
 

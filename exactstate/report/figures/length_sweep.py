@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from exactstate.baselines.cells import CELLS
 from exactstate.records import Row
-from exactstate.report.figures.style import GREY, MODELS, PAGE, in_order, model_key, model_style, of_kind, sheet, styled
+from exactstate.report.figures.style import GREY, PAGE, in_order, model_key, model_style, of_kind, sheet, styled
 
 ORDER = ("Z2", "Z16", "S3", "S4", "A5", "M11", "DFF5", "FF", "TSO3", "TSO4", "TSO5")
 """Of the panels, as in the paper; other tasks follow."""
@@ -86,7 +87,7 @@ def _run(axes: Any, row: Row) -> None:
         axes.plot([row["max_length"]], [1.0], linestyle="none", marker=">", markersize=6, markerfacecolor=color,
                   markeredgecolor="white", zorder=4, clip_on=False, label="_certified")  # fmt: skip
     elif _holds_uncertified(row):
-        height = 4 + 2 * [*MODELS, model_key(row["cell"])].index(model_key(row["cell"]))  # strokes may coincide
+        height = 4 + 2 * [*CELLS, model_key(row["cell"])].index(model_key(row["cell"]))  # strokes may coincide
         axes.plot([row["max_length"]], [1.0], linestyle="none", marker="|", markersize=height, markeredgecolor=color,
                   markeredgewidth=1.6, zorder=5, label="_held")  # fmt: skip
 

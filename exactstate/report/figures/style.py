@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from exactstate.baselines.cells import CELLS
 from exactstate.errors import InvalidInput
 from exactstate.records import Row
 
@@ -17,17 +18,6 @@ COLUMN, PAGE = 3.4, 7.0
 """Inches: the width of a column, and of a page."""
 INK, GREY, PALE, ALARM = "#222222", "#6B6B6B", "#D5D5D5", "#C1121F"
 
-MODELS: dict[str, tuple[str, str, str, Any]] = {
-    "nfsm": ("NFSM", "#C2410C", "o", "-"),
-    "mamba": ("Mamba⁻", "#1F2A6B", "s", (0, (5, 1.5))),
-    "aussm": ("AUSSM", "#2A9D8F", "^", (0, (1.4, 1.2))),
-    "pdssm": ("PD-SSM", "#E0AA2E", "D", (0, (5, 1.4, 1.2, 1.4))),
-    "bmru": ("BMRU", "#7B4B94", "v", (0, (3, 1, 1, 1, 1, 1))),
-    "cmru": ("CMRU", "#A7A7A7", "P", (0, (8, 2))),
-    "gru": ("GRU", "#5B8E3E", "X", (0, (4, 1, 1, 1))),
-    "lstm": ("LSTM", "#3A3A3A", "*", (0, (2, 1))),
-}
-"""By cell: name, color, marker and line."""
 STATES = ("#1F2A6B", "#E9C46A", "#C2410C", "#5FB7A8", "#7B4B94", "#A3B18A", "#4A4A4A", "#E4A6B7")
 STATE_MARKERS = "osD^vPX*"
 SHADES = ("#00224E", "#35456C", "#666970", "#948E77", "#C8B866", "#E8CF3F")
@@ -74,13 +64,14 @@ def model_key(name: str) -> str:
 
 
 def model_style(name: str) -> tuple[str, str, str, Any]:
-    """(name, color, marker, line) of a model; grey for an unknown one."""
-    return MODELS.get(model_key(name), (name, GREY, "x", "-"))
+    """(title, color, marker, line) of a cell; grey for an unknown one."""
+    cell = CELLS.get(model_key(name))
+    return (name, GREY, "x", "-") if cell is None else (cell.title, cell.color, cell.marker, cell.line)
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Each name once, in the order of MODELS, unknown ones last."""
-    known = list(MODELS)
+    """Each name once, in the order of CELLS, unknown ones last."""
+    known = list(CELLS)
     return sorted(
         dict.fromkeys(names), key=lambda name: known.index(model_key(name)) if model_key(name) in known else len(known)
     )

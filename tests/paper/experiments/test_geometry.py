@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from exactstate.nn import AUSSM, NFSM, PDSSM, Backbone, MambaMinus
+from exactstate.baselines import AUSSM, PDSSM, MambaMinus
+from exactstate.nn import NFSM, Backbone
 from paper.experiments.geometry import GRID, SHOWN, WINDOWS, follow
 
 LENGTH = WINDOWS[-1] + SHOWN - 1

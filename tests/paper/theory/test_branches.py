@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from exactstate.baselines import AUSSM, PDSSM, MambaMinus
 from exactstate.errors import InvalidInput
-from exactstate.nn import AUSSM, PDSSM, MambaMinus
 from paper.theory.branches import bracket, branch
 
 TURN = np.array([[0.0, -1.0], [1.0, 0.0]])

@@ -8,6 +8,7 @@ import matplotlib
 import numpy as np
 import pytest
 
+from exactstate.baselines.cells import CELLS
 from exactstate.errors import InvalidInput
 from exactstate.report.figures import style
 
@@ -35,7 +36,7 @@ def least_lightness_step(colours: list[str]) -> float:
     return min(abs(lab(linear(a))[0] - lab(linear(b))[0]) for a, b in combinations(colours, 2))
 
 
-PAPER = [style.MODELS[name][1] for name in ("nfsm", "mamba", "aussm", "pdssm")]
+PAPER = [CELLS[name].color for name in ("nfsm", "mamba", "aussm", "pdssm")]
 
 
 def test_models_differ_in_grayscale() -> None:
@@ -59,13 +60,13 @@ def test_shades_go_from_dark_to_light() -> None:
 
 
 def test_models_differ_in_marker_and_line() -> None:
-    assert len({marker for _, _, marker, _ in style.MODELS.values()}) == len(style.MODELS)
-    assert len({str(line) for _, _, _, line in style.MODELS.values()}) == len(style.MODELS)
+    assert len({cell.marker for cell in CELLS.values()}) == len(CELLS)
+    assert len({str(cell.line) for cell in CELLS.values()}) == len(CELLS)
 
 
 @pytest.mark.parametrize(("name", "key"), [("NFSM", "nfsm"), ("Mamba-", "mamba"), ("PD-SSM", "pdssm")])
 def test_model_key_of_names_in_rows(name: str, key: str) -> None:
-    assert style.model_style(name) == style.MODELS[key]
+    assert style.model_style(name)[0] == CELLS[key].title
 
 
 def test_model_style_of_an_unknown_model_keeps_its_name_and_comes_last() -> None:

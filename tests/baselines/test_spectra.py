@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from exactstate.nn import AUSSM, PDSSM, MambaMinus
-from exactstate.nn.recurrent import Recurrent
+from exactstate.baselines import AUSSM, PDSSM, MambaMinus
+from exactstate.baselines.recurrent import Recurrent
 
 ULP = float(np.spacing(np.float32(1)))
 PROBES = 4 * ULP

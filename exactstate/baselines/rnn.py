@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from exactstate.baselines.recurrent import Recurrent, Streams, at_least, resolve_affine
 from exactstate.nn.init import fan_in_
-from exactstate.nn.recurrent import Recurrent, Streams, at_least, resolve_affine
 
 
 class _TorchRNN(Recurrent):
@@ -63,10 +63,8 @@ class _TorchRNN(Recurrent):
         self, streams: Streams, h: Tensor, taken: Tensor | None, resets: Tensor | None
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """PyTorch's fused loop; with padding or resets, the loop over single steps."""
-        (rows,) = streams
-        if not rows.shape[1]:
-            return rows.new_zeros(*rows.shape[:2], self.hidden), h
-        return self._fused(rows, h) if taken is None and resets is None else self._loop(streams, h, taken, resets)
+        plain = taken is None and resets is None and streams[0].shape[1] > 0
+        return self._fused(streams[0], h) if plain else self._loop(streams, h, taken, resets)
 
     @abstractmethod
     def _fused(self, rows: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from exactstate.nn import AUSSM
-from exactstate.ops.affine import aussm
-from exactstate.ops.affine.complex_layout import ComplexLayout, NativeComplex, SplitComplex, complex_layout
+from exactstate.baselines import AUSSM, aussm
+from exactstate.baselines.complex_layout import NativeComplex, SplitComplex, complex_layout
 
 ROUNDING = 1e-12
 """Of the largest entry: two orders of the same few hundred operations in float64."""
 
 
-def outcome(layout: ComplexLayout, monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
+def outcome(layout: NativeComplex, monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
     monkeypatch.setattr(aussm, "complex_layout", lambda _: layout)
     generator = torch.Generator().manual_seed(3)
     layer = AUSSM(6, 5, 3, generator=generator).double()

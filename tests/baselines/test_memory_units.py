@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from exactstate.ops.memory_units import levels_of, memory_scan, push_tables, values
+from exactstate.baselines.memory_units import levels_of, memory_scan, push_tables, values
 from exactstate.ops.ordered_linear import ordered_linear
+from tests.baselines.close import ROUNDING, distance, gradients
 from tests.conftest import backends_under_test
-from tests.ops.affine.close import ROUNDING, distance, gradients
 
 LENGTHS = (0, 1, 2, 16, 17, 65, 300)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exactstate.nn import AUSSM, PDSSM, MambaMinus
+from exactstate.baselines import AUSSM, PDSSM, MambaMinus
 
 Array = NDArray[Any]
 

@@ -8,7 +8,7 @@ from time import sleep
 import pytest
 import torch
 
-from exactstate.ops.affine.workspace import Workspace, parallel_map
+from exactstate.baselines.blocks import Workspace, parallel_map
 
 
 @pytest.fixture(params=[1, 2, 3], ids="threads={}".format)

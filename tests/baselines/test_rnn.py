@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from exactstate.baselines import GRU, LSTM
 from exactstate.errors import InvalidConfig
-from exactstate.nn import GRU, LSTM
 
 CLOSE = {"rtol": 0, "atol": 1e-12}
 """float64: the fused pass multiplies matrices in another order than the loop."""

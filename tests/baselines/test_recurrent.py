@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from exactstate.baselines import AUSSM, PDSSM, MambaMinus
+from exactstate.baselines.recurrent import Recurrent
 from exactstate.errors import BackendUnavailable, BrokenFile, InvalidConfig, InvalidInput, UnknownName
-from exactstate.nn import AUSSM, PDSSM, MambaMinus
-from exactstate.nn.recurrent import Recurrent
-from tests.nn import paper_equations
-from tests.ops.affine.close import ROUNDING, distance, gradients
+from tests.baselines import paper_equations
+from tests.baselines.close import ROUNDING, distance, gradients
 
 WIDTH = 6
 LAYERS: dict[str, Callable[..., Recurrent]] = {
@@ -287,3 +288,46 @@ def test_refusals(name: str) -> None:
         make(name, chunk=-1)
     with pytest.raises(InvalidConfig, match="width must be at least 1; got 0"):
         type(layer)(0, 4)
+
+
+class Plain(Recurrent):
+    """h <- tanh(W h + x), as small as a layer can be: no scan of its own."""
+
+    def __init__(self, generator: torch.Generator | None = None, backend: str = "tree", chunk: int = 0) -> None:
+        super().__init__()
+        self.config, self.backend = SimpleNamespace(width=WIDTH, chunk=chunk), backend
+        self.weight = torch.nn.Parameter(torch.randn(WIDTH, WIDTH, generator=generator))
+
+    def initial_state(self, batch: int) -> Tensor:
+        return self.weight.new_zeros(batch, WIDTH)
+
+    def streams(self, rows: Tensor) -> tuple[Tensor, ...]:
+        return (rows,)
+
+    def advance(self, streams: tuple[Tensor, ...], h: Tensor) -> Tensor:
+        return torch.tanh(h @ self.weight.T + streams[0])
+
+    def read(self, streams: tuple[Tensor, ...], h: Tensor) -> Tensor:
+        return h
+
+    def finish(self, streams: tuple[Tensor, ...], read: Tensor) -> Tensor:
+        return read
+
+
+def test_recurrent_makes_a_layer_of_one_step() -> None:
+    layer, x = Plain(torch.Generator().manual_seed(1), chunk=7).double(), draw(3, 20, WIDTH)
+    h, path = np.zeros((3, WIDTH)), []
+    for t in range(20):
+        h = np.tanh(h @ layer.weight.detach().numpy().T + x[:, t].numpy())
+        path.append(h)
+    y, last = layer(x)
+    assert np.allclose(y.detach().numpy(), np.stack(path, axis=1))
+    padded, state = layer(x, lengths=torch.tensor([20, 5, 0]))
+    assert torch.equal(state[1], y[1, 4])
+    assert torch.equal(state[2], torch.zeros(WIDTH).double())
+    assert torch.equal(padded[0], y[0])
+    again, _ = layer(x, resets=torch.arange(20).eq(8).expand(3, -1))
+    assert distance(again[:, 8:], layer(x[:, 8:])[0]) < ROUNDING
+    streamed, _ = layer.step(x[:, -1], layer(x[:, :-1])[1])
+    assert distance(streamed, y[:, -1]) < ROUNDING
+    assert layer(x[:, :0], last)[0].shape == (3, 0, WIDTH)

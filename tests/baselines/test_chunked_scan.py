@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from exactstate.ops.affine.chunked_scan import (
+from exactstate.baselines.chunked_scan import (
     STEPS,
     ColumnOneHot,
     ColumnOneHotAdjoint,

@@ -152,6 +152,16 @@ def chunked_adjoint(
         h = rules.apply(step, h, drive, place)
 
 
+def diagonal_adjoint(a: Tensor, gains: Tensor) -> tuple[Tensor, Tensor]:
+    """lambda_t = g_t + a_{t+1} lambda_{t+1} of real numbers B L F, and lambda before the first step."""
+    steps, filled = fill_up(a, 1.0), fill_up(gains)
+    lam = torch.empty_like(filled, memory_format=torch.contiguous_format)
+    last, one = torch.zeros_like(gains.select(-2, 0)), a.new_ones(())
+    rows = [(part,) for part in in_chunks(steps)]
+    chunked_adjoint(Diagonal(), rows, in_chunks(filled), last, (one,), in_chunks(lam))
+    return lam.narrow(-2, 0, a.shape[-2]), steps.select(-2, 0) * lam.select(-2, 0)
+
+
 def in_chunks(x: Tensor) -> tuple[Tensor, ...]:
     """... L Z -> K views of shape ... C Z, with L = C K and step t = c K + k in view k."""
     K = min(x.shape[-2], STEPS)

@@ -4,22 +4,27 @@
 
 What a recurrence reads at every step comes as streams, B L f each; what it shares over all steps as parameters. The
 matrices and states of single steps, far larger than the streams, exist for one block (and thread) at a time; of the
-states only those at block borders are kept, and the backward pass computes the rest again. A kernel (one of KERNELS)
-runs one block and pulls gradients back through it; steps whose streams are zero leave its state as it is.
+states only those at block borders are kept, and the backward pass computes the rest again. A `Kernel` runs one block
+and pulls gradients back through it; steps whose streams are zero leave its state as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from math import prod
+from queue import SimpleQueue
+from threading import Barrier
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
+from exactstate.baselines.chunked_scan import STEPS
 from exactstate.errors import InvalidInput, unknown
-from exactstate.ops.affine import aussm, mamba, pdssm
-from exactstate.ops.affine.chunked_scan import STEPS
-from exactstate.ops.affine.workspace import Workspace, parallel_map
 
 CACHED, PARALLEL = 1 << 20, 1 << 26
 """Numbers of a block on a CPU, where they should stay near a core, and on a device that wants many at once."""
@@ -29,17 +34,40 @@ ROW_GROUPS = 8
 """Groups of rows that can be worked on at the same time, if there are so many rows."""
 
 
-class Kernel(Protocol):
-    """One block of one recurrence: streams R T f, start R ..."""
+class Workspace:
+    """Named scratch arrays, of the type and on the device of `like`, reused from block to block.
+
+    Fresh pages would cost more than the arithmetic. An array's contents are lost when its name is requested again.
+    """
+
+    def __init__(self, like: Tensor) -> None:
+        self.like = like
+        self.arrays: dict[str, Tensor] = {}
+
+    def __call__(self, name: str, *shape: int) -> Tensor:
+        size = prod(shape)
+        if name not in self.arrays or self.arrays[name].numel() < size:
+            self.arrays[name] = self.like.new_empty(size)
+        return self.arrays[name][:size].view(shape)
+
+
+class Kernel(ABC):
+    """One block of one recurrence: streams R T f, start R ...; `class Mine(Kernel, name="mine")` lists it."""
+
+    def __init_subclass__(cls, *, name: str) -> None:
+        KERNELS[name] = cls()
 
     def sizes(self, start: Tensor) -> tuple[int, int]:
-        """(numbers of a state, width of the output)."""
+        """(numbers of a state, width of the output), by default of a state R d n that is read as d numbers."""
+        return start.shape[1] * start.shape[2], start.shape[1]
 
+    @abstractmethod
     def forward(
         self, streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, workspace: Workspace
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """(output R T o, last state R ...)."""
 
+    @abstractmethod
     def backward(
         self, streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, output_grad: Tensor, last: Tensor,
         workspace: Workspace,
@@ -47,7 +75,8 @@ class Kernel(Protocol):
         """Gradients of the streams, the parameters and the start, from those of the output and the last state."""
 
 
-KERNELS: dict[str, Kernel] = {"mamba": mamba, "aussm": aussm, "pdssm": pdssm}
+KERNELS: dict[str, Kernel] = {}
+"""By name; the module of a layer adds its own."""
 
 
 def block(B: int, L: int, numbers: int, device: torch.device) -> tuple[int, int]:
@@ -187,3 +216,49 @@ def _backward(ctx: Any, output_grad: Tensor, last: Tensor, _borders: Tensor) -> 
 
 
 recur.register_autograd(_backward, setup_context=_setup_context)
+
+
+Task = TypeVar("Task")
+Resource = TypeVar("Resource")
+Result = TypeVar("Result")
+
+
+def parallel_map(
+    work: Callable[[Task, Resource], Result], tasks: Sequence[Task], resource: Callable[[], Resource]
+) -> list[Result]:
+    """[work(task, resource) for every task], on as many threads as PyTorch has; each thread has a resource of its own.
+
+    Inside, PyTorch's own threading is switched off and no gradient is recorded.
+    """
+    threads = min(torch.get_num_threads(), len(tasks))
+    free: SimpleQueue[Resource] = SimpleQueue()
+    for _ in range(threads):
+        free.put(resource())
+
+    def run(task: Task) -> Result:
+        mine = free.get()
+        try:
+            with torch.no_grad():
+                return work(task, mine)
+        finally:
+            free.put(mine)
+
+    if threads <= 1:
+        return [run(task) for task in tasks]
+    return list(_thread_pool(torch.get_num_threads(), os.getpid()).map(run, tasks))
+
+
+@lru_cache(maxsize=1)
+def _thread_pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """The thread pool of this process; a forked process starts its own."""
+    all_started = Barrier(threads)
+
+    def start() -> None:
+        torch.get_num_threads()  # the first call in a thread adopts the global number; later ones are its own
+        torch.set_num_threads(1)
+        all_started.wait()
+
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="exactstate", initializer=start)
+    list(pool.map(lambda _: None, range(threads)))
+    torch.set_num_threads(threads)  # threads that PyTorch starts later adopt the number that was set last
+    return pool

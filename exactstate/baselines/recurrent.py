@@ -1,4 +1,4 @@
-"""Base classes of the baseline layers: state in and out, padding, packing, resets, chunks, streaming.
+"""Base classes of the baselines: state in and out, padding, packing, resets, chunks, streaming.
 
     B  batch     L  length     m  width     f  features of a stream     d  channels     n  entries of a channel's state
 
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, silu, softplus
 from torch.utils.checkpoint import checkpoint
 
+from exactstate.baselines.blocks import recur
 from exactstate.errors import BackendUnavailable, InvalidConfig, InvalidInput, unknown
 from exactstate.nn.init import fan_in_
 from exactstate.nn.inputs import (
@@ -33,7 +34,6 @@ from exactstate.nn.inputs import (
     unpack_rows,
 )
 from exactstate.nn.pretrained import Pretrained
-from exactstate.ops.affine.blocks import recur
 
 Streams = tuple[Tensor, ...]
 BACKENDS = ("reference", "tree")
@@ -77,11 +77,14 @@ class Recurrent(Pretrained, nn.Module, ABC):
     def read(self, streams: Streams, h: Tensor) -> Tensor:
         """B f each, and a state -> its read-out."""
 
-    @abstractmethod
     def scan(
         self, streams: Streams, h: Tensor, taken: Tensor | None, resets: Tensor | None
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        """B L f each -> (the read-out after every step, the last state). `taken` and `resets` are B L booleans."""
+        """B L f each -> (the read-out after every step, the last state). `taken` and `resets` are B L booleans.
+
+        Here by the loop over `advance`; a layer that has a scan in log depth overrides this.
+        """
+        return self._loop(streams, h, taken, resets)
 
     @abstractmethod
     def finish(self, streams: Streams, read: Tensor) -> Tensor:
@@ -150,7 +153,7 @@ class Recurrent(Pretrained, nn.Module, ABC):
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """(y, state) of rows B L m, or of an index B L into streams that are already known."""
         streams = self.streams(x) if distinct is None else tuple(embedding(x, rows) for rows in distinct)
-        run = self._loop if self.backend == "reference" and x.shape[1] else self.scan
+        run = self._loop if self.backend == "reference" else self.scan
         read, last = run(streams, state, taken, resets)
         return self.finish(streams, read), last
 
@@ -164,6 +167,9 @@ class Recurrent(Pretrained, nn.Module, ABC):
             after = self.advance(here, before)
             h = after if taken is None else torch.where(expand_like(taken[:, t], h), after, h)
             reads.append(self.read(here, h))
+        if not reads:
+            nothing = tuple(stream.new_zeros(len(h), *stream.shape[2:]) for stream in streams)
+            return self.read(nothing, h).unsqueeze(1)[:, :0], h
         return torch.stack(reads, dim=1), h
 
     def _recur(

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from exactstate.baselines import pdssm
+from exactstate.baselines.blocks import Workspace
 from exactstate.errors import InvalidInput
-from exactstate.ops.affine import pdssm
-from exactstate.ops.affine.workspace import Workspace
-from tests.ops.affine.close import ROUNDING, distance
+from tests.baselines.close import ROUNDING, distance
 
 
 @pytest.fixture(params=[1 << 18, 100], ids=["at once", "in pieces"])

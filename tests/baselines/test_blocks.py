@@ -8,10 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from exactstate.ops.affine import blocks
-from exactstate.ops.affine.blocks import block, recur
-from exactstate.ops.affine.pdssm import choose
-from tests.ops.affine.close import ROUNDING, distance, gradients
+import exactstate.baselines.aussm
+import exactstate.baselines.mamba  # noqa: F401  (each adds its kernel)
+from exactstate.baselines import blocks
+from exactstate.baselines.blocks import block, recur
+from exactstate.baselines.pdssm import choose
+from tests.baselines.close import ROUNDING, distance, gradients
 
 KERNELS = ("mamba", "aussm", "pdssm")
 

@@ -13,11 +13,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from exactstate.baselines import BMRU, CMRU
+from exactstate.baselines.memory_units import MemoryUnits
 from exactstate.errors import InvalidConfig, InvalidInput
-from exactstate.nn import BMRU, CMRU
-from exactstate.nn.bmru import MemoryUnits
+from tests.baselines.close import ROUNDING, distance, gradients
 from tests.conftest import backends_under_test
-from tests.ops.affine.close import ROUNDING, distance, gradients
 
 WIDTH, UNITS = 6, 5
 UNITS_OF: dict[str, Callable[..., MemoryUnits]] = {

@@ -1,6 +1,12 @@
-"""Only what pyproject.toml cannot say: the compiled kernels, which an install may do without."""
+"""Only what pyproject.toml cannot say: the compiled kernels, which an install may do without.
+
+They are a plain C library that `exactstate/native.py` loads through ctypes, without anything of the interpreter: one
+file name and one wheel, `py3-none-PLATFORM`, serve every Python.
+"""
 
 from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_ext import build_ext
 
 NATIVE = "exactstate/csrc"
 KERNELS = (
@@ -25,7 +31,20 @@ HEADERS = [
     )
 ]
 
+
+class BuildLibrary(build_ext):
+    def get_ext_filename(self, fullname: str) -> str:
+        """Without the suffix of extension modules, which names the interpreter."""
+        return fullname.replace(".", "/") + ".so"
+
+
+class PlatformWheel(bdist_wheel):
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", super().get_tag()[2]
+
+
 setup(
+    cmdclass={"build_ext": BuildLibrary, "bdist_wheel": PlatformWheel},
     ext_modules=[
         Extension(
             "exactstate._kernels",
@@ -39,5 +58,5 @@ setup(
             extra_link_args=["-pthread"],
             optional=True,
         )
-    ]
+    ],
 )

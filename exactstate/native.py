@@ -137,7 +137,7 @@ def _load() -> ctypes.CDLL | str:
     """The library, or one sentence saying why there is none."""
     if os.environ.get("EXACTSTATE_NATIVE") == "0":
         return "the compiled kernels are switched off by EXACTSTATE_NATIVE=0; unset it"
-    found = sorted(path for end in ("so", "pyd", "dylib") for path in Path(__file__).parent.glob(f"_kernels*.{end}"))
+    found = sorted(Path(__file__).parent.glob("_kernels*.so"))
     if other := os.environ.get("EXACTSTATE_KERNELS"):  # another build, such as one with sanitizers
         found = [Path(other)]
     if not found:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
+from ctypes import c_double, c_int, c_int64, c_uint64, c_void_p
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,37 @@ def test_every_declared_function_is_there():
     for name, (result, arguments) in SIGNATURES.items():
         assert getattr(library, name).argtypes == arguments
         assert getattr(library, name).restype is result
+
+
+FUNCTION = re.compile(r"\b(void ?\*|void|int64_t|int|uint64_t) ?(exactstate_\w+)\(([^()]*)\) ?\{")
+KINDS = {"int": c_int, "int64_t": c_int64, "uint64_t": c_uint64, "double": c_double, "void": None}
+
+
+def kind(declared):
+    """What ctypes calls a type of C."""
+    return c_void_p if "*" in declared else KINDS[declared.split()[0]]
+
+
+def declared_in(source):
+    """name -> (result, arguments) of the functions that a C++ file exports, after the preprocessor."""
+    command = ["g++", "-E", "-P", "-std=c++17", str(source)]
+    text = " ".join(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    return {
+        name: (kind(result), [kind(argument) for argument in arguments.split(",") if argument])
+        for result, name, arguments in FUNCTION.findall(text)
+    }
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no preprocessor here")
+def test_signatures_are_those_of_the_sources(tmp_path):
+    found = {}
+    for source in sorted(Path(native.__file__).with_name("csrc").glob("*.cpp")):
+        found |= declared_in(source)
+    assert found == SIGNATURES
+    (tmp_path / "other.cpp").write_text("int64_t exactstate_tree_nodes(void* handle, int64_t more) { return 0; }")
+    other = declared_in(tmp_path / "other.cpp")
+    assert other == {"exactstate_tree_nodes": (c_int64, [c_void_p, c_int64])}
+    assert other["exactstate_tree_nodes"] != SIGNATURES["exactstate_tree_nodes"]
 
 
 def test_every_source_is_built():

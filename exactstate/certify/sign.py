@@ -1,7 +1,7 @@
 """Sign certificates, and verify signatures: ed25519, for people who hand certificates on.
 
     openssl genpkey -algorithm ed25519 -out key.pem          the private key; keep it
-    openssl pkey -in key.pem -pubout -out key.pub            the public key; hand it on
+    openssl pkey -in key.pem -pubout -out key.pub            the public key, for those who verify
 
 The signature is a file beside the certificate, `certificate.json.sig`. Signed is the SHA-256 in the certificate, which
 covers all of its content, after the certificate was checked. Needs the package `cryptography`

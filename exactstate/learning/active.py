@@ -36,7 +36,7 @@ PATIENCE = 30.0
 
 
 class ProcessSystem:
-    """A program that reads a line of inputs, starts anew, and answers with a line of as many outputs."""
+    """A program that reads a line of inputs, resets its state, and answers with a line of as many outputs."""
 
     def __init__(self, command: str, *, patience: float = PATIENCE) -> None:
         self.command, self.patience, self.rest = command, patience, b""
@@ -151,7 +151,7 @@ def learn_actively(
 ) -> LearnedMachine:  # fmt: skip
     """The Mealy machine of a system that answers words of inputs with as many outputs.
 
-    - `query`: from a word to its outputs, starting anew each time; `ProcessSystem(command).query` asks a program.
+    - `query`: the outputs of a word, each time from the initial state; `ProcessSystem(command).query` asks a program.
     - `engine`: lstar, kv or lsharp.
     - `max_queries`: raises `NotLearned` beyond; with a `cache`, the same call resumes.
     - `extra_states`: hypotheses are tested for implementations with so many more states.

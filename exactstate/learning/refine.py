@@ -72,7 +72,7 @@ def totals(tree: TreeArrays, merged: MergedStates, right: int, wrong: int) -> In
 
 
 def _numbered(states: Ints, n: int) -> Ints:
-    """States that are still reached, numbered anew; the start stays 0."""
+    """States that are still reached, renumbered; the start stays 0."""
     is_reached = np.zeros(n, bool)
     is_reached[states] = True
     number = np.cumsum(is_reached, dtype=np.int32) - 1

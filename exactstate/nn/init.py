@@ -1,4 +1,4 @@
-"""How weights begin: truncated normal of variance 1 / fan-in, zero biases."""
+"""Initial weights: truncated normal of variance 1 / fan-in, zero biases."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def truncated_(weight: Tensor, generator: torch.Generator | None = None, gain: f
 
 
 def fan_in_(linear: nn.Linear, generator: torch.Generator | None = None) -> None:
-    """Begin a linear map so."""
+    """Initialize a linear map: truncated normal weights, zero biases."""
     truncated_(linear.weight, generator)
     if linear.bias is not None:
         nn.init.zeros_(linear.bias)

@@ -1,11 +1,10 @@
-"""Renewal: draw anew the heads that have not found anything, and keep those that have.
+"""Reinitialize the heads that do not follow the state, and keep those that do.
 
     N  words     r  heads     d  indices of a head
 
-Every head of a wide layer is a draw. Some come to follow the state: wherever two words lead to the same state, they
-are at the same index. The others remember the last few symbols, which is all that short words reward, and rarely leave
-that. `agreement` tells the two kinds apart, and `renew` gives the second kind another draw while the first goes on
-training:
+Every head of a wide layer is a random draw. Some learn to follow the state: wherever two words lead to the same state,
+they are at the same index. The others hold the last few symbols, which is enough for short words, and rarely learn
+more. `agreement` distinguishes the two kinds, and `renew` draws the second kind again while the first trains on:
 
     states = layer.states(x)[:, -1]                        # after long words, N r
     lost = (agreement(states, labels) < 0.3).nonzero().flatten().tolist()

@@ -188,7 +188,7 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputTask(Task):
-    """The same words labelled with the machine's outputs; its states stay hidden.
+    """The same words labeled with the machine's outputs; its states stay hidden.
 
     >>> from exactstate.automata import tomita
     >>> OutputTask.of_task(Task.of(tomita(4), name="no three 0s")).labels

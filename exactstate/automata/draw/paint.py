@@ -147,7 +147,7 @@ class Painter:
 
 
 def color_of(arrow: Arrow, colored: bool) -> tuple[str, Any]:
-    """Colour and line style of an arrow: those of its symbol, if it has one and there are few."""
+    """Color and line style of an arrow: those of its symbol, if it has one and there are few."""
     return (
         (COLORS[arrow.symbols[0]], STYLES[arrow.symbols[0]]) if colored and len(arrow.symbols) == 1 else (SEVERAL, "-")
     )

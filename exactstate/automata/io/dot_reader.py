@@ -1,6 +1,6 @@
 """Read DOT: our own files exactly, those of LearnLib, AutomataWiki, AALpy and others by their conventions.
 
-- Start: the edge out of a node named __start...; or out of an unlabelled node without a shape; or the state colored
+- Start: the edge out of a node named __start...; or out of an unlabeled node without a shape; or the state colored
   red; or the source of the first edge (AutomataWiki's old rule). The last three are ambiguous and noted.
 - Kind: every state has an output (`{ A | 0 }`, `A|0` in a record, `A / 0`): Moore. Every edge has `in / out`: Mealy.
   Double circles: DFA. None of these: a DFA that accepts nothing if a start is marked, else a semiautomaton.

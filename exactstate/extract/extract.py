@@ -21,7 +21,6 @@ from exactstate.extract.graph.trace import unwrapped
 from exactstate.extract.network import EvaluatedNetwork, Network
 from exactstate.extract.result import REFUSED, Extracted, InputRegions, LayerTables
 from exactstate.nn import Backbone
-from exactstate.nn.registers import refuse_registers
 from exactstate.nn.wrapped import refuse_gated, refuse_wrapped
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ def extract(
     """
     if isinstance(model, nn.Module):
         refuse_gated(model)
-        refuse_registers(model)
     if not isinstance(model, Backbone):
         return _extract_foreign(model, symbols, inputs, labels, grammar, format, budget, progress, prune=prune)
     if inputs is not None:

@@ -7,12 +7,11 @@ from exactstate.nn.losses import exploration_penalty, record_calls, tracking_los
 from exactstate.nn.mlp import GatedMLP
 from exactstate.nn.nfsm import NFSM
 from exactstate.nn.pruning import prune, prune_indices, remove_heads
-from exactstate.nn.registers import Registers, register_states
 from exactstate.nn.renewal import agreement, renew
-from exactstate.nn.soft import register_values, soft_states, soften
+from exactstate.nn.soft import soft_states, soften
 
 __all__ = [
-    "NFSM", "Backbone", "CausalConvolution", "Diagnosis", "GatedMLP", "HeadDiagnosis", "Registers", "State",
-    "agreement", "exploration_penalty", "prune", "prune_indices", "record_calls", "register_states",
-    "register_values", "remove_heads", "renew", "soft_states", "soften", "tracking_loss",
+    "NFSM", "Backbone", "CausalConvolution", "Diagnosis", "GatedMLP", "HeadDiagnosis", "State", "agreement",
+    "exploration_penalty", "prune", "prune_indices", "record_calls", "remove_heads", "renew", "soft_states", "soften",
+    "tracking_loss",
 ]  # fmt: skip

@@ -28,10 +28,9 @@ from exactstate.ops.tables import check_states, one_hot
 
 
 def soften(model: nn.Module, temperature: float | None) -> None:
-    """Let all NFSM and Registers layers of a model train with soft states at this temperature; None: with exact ones.
+    """Let all NFSM layers of a model train with soft states at this temperature; None: with exact ones.
 
-    Registers round some rows of their tables at random: one is soft with probability `temperature`, else exact. It
-    changes nothing in evaluation, and nothing in a model without such layers.
+    It changes nothing in evaluation, and nothing in a model without such layers.
     """
     if temperature is not None and not 0 < temperature < float("inf"):
         raise InvalidConfig(f"the temperature of soft states is positive and finite, or None; got {temperature}.")
@@ -96,46 +95,8 @@ def _compiled(x: Tensor, weight: Tensor, bias: Tensor, row_index: Tensor | None,
         columns = len(list(run)) * d
         moves.append(logits[:, at : at + columns * d].unflatten(1, (columns, d)).softmax(-1).flatten(1))
         at += columns * d
-    indexed: Tensor = _CompiledIndexedRun.apply(torch.cat(moves, 1), row_index.contiguous(), steps)
+    indexed: Tensor = CompiledIndexedRun.apply(torch.cat(moves, 1), row_index.contiguous(), steps)
     return indexed
-
-
-def register_values(
-    sources: Tensor, row_index: Tensor, values: Tensor, backend: str = "reference", *, start: Tensor | None = None,
-    lengths: Tensor | None = None, resets: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """B L r d c: what every register holds after every step, when registers copy one another.
-
-    A head has d registers and d value vectors, the rows of `values` (r d c); register j begins with vector j, or with
-    vector start[b, head, j] (B r d). In a step with row n, register j of a head takes the mean of its registers,
-    weighted by sources[n, head, j] (R r d d, n = row_index[b, t]). With one-hot rows this is what the layer
-    `exactstate.nn.Registers` computes by gathers. Steps beyond `lengths` (B) hold what there is; before a step with
-    `resets` (B L booleans) every register has its own vector again.
-    """
-    (R, r, d, _), (B, L), c = sources.shape, row_index.shape, values.shape[-1]
-    row_index = check_index(row_index, R)
-    check_lengths(lengths, (B, L))
-    begun = values
-    if start is not None:
-        begun = values.flatten(0, 1)[start + d * torch.arange(r, device=start.device)[:, None]]
-    if backend != "cpu" or resets is not None or is_traced():
-        held, parts = begun.expand(B, r, d, c), []
-        for t in range(L):
-            before = held if resets is None else torch.where(resets[:, t, None, None, None], values, held)
-            after = sources[row_index[:, t]] @ before
-            held = after if lengths is None else torch.where((t < lengths)[:, None, None, None], after, held)
-            parts.append(held)
-        return torch.stack(parts, 1) if parts else values.new_empty(B, 0, r, d, c)
-    # A component of the values is a sequence of its own. Its first step takes index 0 to that component of the values.
-    first = begun.movedim(-1, -3).reshape(-1, r, 1, d)
-    moves = torch.cat([sources.transpose(2, 3).flatten(1), nn.functional.pad(first, (0, 0, 0, d - 1)).flatten(1)])
-    begin = R + torch.arange(len(first)).view(-1, c).expand(B, c)
-    index = torch.cat([begin[:, :, None], row_index[:, None].expand(B, c, L)], 2).flatten(0, 1)
-    zeros = torch.zeros(B * c, r, dtype=torch.int64)
-    upto = None if lengths is None else (lengths.long() + 1).repeat_interleave(c)
-    steps = SoftSteps((d,) * r, (B * c, L + 1), zeros, torch.zeros(r, dtype=torch.int64), upto, None)
-    states = _CompiledIndexedRun.apply(moves, index, steps)
-    return states.view(B, c, L + 1, r, d)[:, :, 1:].permute(0, 2, 3, 4, 1)
 
 
 class _CompiledRun(torch.autograd.Function):
@@ -155,7 +116,7 @@ class _CompiledRun(torch.autograd.Function):
         return soft_backward(grad.contiguous(), moves, states, ctx.steps), None
 
 
-class _CompiledIndexedRun(torch.autograd.Function):
+class CompiledIndexedRun(torch.autograd.Function):
     """Matrices of distinct rows, R E, and the row of every step, B L -> the distributions after every step, B L S."""
 
     @staticmethod

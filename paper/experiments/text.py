@@ -10,8 +10,8 @@ states, whose temperature falls, and trains the last part of the time with the e
 
 The recurrent layer reads a convolution of the last four tokens, a map of the last two, or the token alone. The last two
 have few distinct inputs, and the NFSM computes its tables and gates once for each of them. `registers` is the layer
-`exactstate.nn.Registers` with free tables for each pair of tokens; its tables say where an index comes from and not
-where it goes, so that values are exchanged.
+of `registers.py` with free tables for each pair of tokens; its tables say where an index comes from and not where it
+goes, so that values are exchanged.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from torch.nn import functional as F
 from exactstate import NFSM, native
 from exactstate._types import Bools, Ints
 from exactstate.baselines import GRU, LSTM
-from exactstate.nn import CausalConvolution, Registers, soften
+from exactstate.nn import CausalConvolution, soften
 from exactstate.ops.tables import entry_offsets
 from exactstate.records import Row, stamp
+from paper.experiments.registers import Registers
 
 KEYS, VALUES, FILLERS = 4, 4, 8
 SET, GET, SWAP, FILL = range(4)
@@ -172,7 +173,7 @@ class RegisterPairs(Pairs):
 
     def forward(self, h: Tensor, embedding: Tensor, tokens: Tensor) -> Tensor:
         pairs, rows, index = self.read(embedding, tokens)
-        return h + self.layer((rows, index), ids=pairs[index])[0]
+        return h + self.layer((rows, index), pairs[index])[0]
 
 
 class PairTable(nn.Module):
@@ -213,7 +214,7 @@ def memory() -> NFSM:
 
 def registers() -> Registers:
     """Two heads of 24 registers, with free tables for each pair of tokens."""
-    return Registers(WIDTH, (24,) * 2, value_width=4, inputs=(VOCABULARY + 1) * VOCABULARY)
+    return Registers(WIDTH, 2, 24, value_width=4, inputs=(VOCABULARY + 1) * VOCABULARY)
 
 
 def remembering(layer: GRU | LSTM) -> GRU | LSTM:

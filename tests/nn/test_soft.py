@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from exactstate.errors import InvalidConfig, InvalidInput
-from exactstate.nn import NFSM, register_values, soften
+from exactstate.nn import NFSM, soften
 
 HEADS = (3, 3, 2, 3)
 
@@ -132,29 +132,3 @@ def test_soft_states_refuse_what_they_cannot_do(options, arguments, name):
     x = inputs(7)[0] if "cu_seqlens" in arguments else inputs(7)
     with pytest.raises(InvalidInput, match=f"soft states do not work with {name}"):
         build(**options)(x, **arguments)
-
-
-@pytest.mark.parametrize("length", [0, 1, 40])
-def test_compiled_registers_are_a_loop_over_matrices(length: int) -> None:
-    generator = torch.Generator().manual_seed(2)
-    sources = torch.randn(6, 2, 3, 3, dtype=torch.float64, generator=generator).softmax(-1).requires_grad_()
-    values = torch.randn(2, 3, 4, dtype=torch.float64, generator=generator).requires_grad_()
-    index = torch.randint(0, 6, (5, length), generator=generator)
-    weights = torch.randn(5, length, 2, 3, 4, dtype=torch.float64, generator=generator)
-    loop, compiled = (register_values(sources, index, values, backend) for backend in ("reference", "cpu"))
-    torch.testing.assert_close(compiled, loop)
-    if length:
-        grads = (torch.autograd.grad((held * weights).sum(), (sources, values)) for held in (loop, compiled))
-        for expected, got in zip(*grads, strict=True):
-            torch.testing.assert_close(got, expected)
-
-
-@pytest.mark.parametrize("backend", ["reference", "cpu"])
-def test_registers_copy_and_exchange(backend: str) -> None:
-    """Register 0 and 1 exchange, then 2 copies 0: what they hold are the value vectors themselves."""
-    values = torch.tensor([[[1.0], [2.0], [3.0]]])
-    sources = nn.functional.one_hot(torch.tensor([[[1, 0, 2]], [[0, 1, 0]]]), 3).float()
-    held = register_values(sources, torch.tensor([[0, 1, 0]]), values, backend)
-    assert held[0, :, 0, :, 0].tolist() == [[2, 1, 3], [2, 1, 2], [1, 2, 2]]
-    with pytest.raises(InvalidInput):
-        register_values(sources, torch.tensor([[0, 2]]), values, backend)

@@ -81,7 +81,7 @@ def test_paired_reads_the_last_two_tokens_at_every_step() -> None:
 def test_registers_can_hold_and_exchange_values() -> None:
     """Four registers for the keys, four constants: written by hand, they know the value of every key in every text."""
     pairs, d = (text.VOCABULARY + 1) * text.VOCABULARY, text.KEYS + text.VALUES
-    layer = text.Registers(text.WIDTH, (d,), value_width=1, inputs=pairs)
+    layer = text.Registers(text.WIDTH, 1, d, value_width=1, inputs=pairs)
     block = text.RegisterPairs(layer).eval()
     key, value = range(text.FIRST_KEY, text.FIRST_KEY + text.KEYS), range(text.FIRST_VALUE, text.FIRST_FILLER)
     tables = torch.zeros(pairs, d, d)
@@ -115,7 +115,7 @@ def test_registers_read_the_tables_of_the_last_two_tokens() -> None:
     before = torch.cat([torch.zeros(2, 1, text.WIDTH), normed[tokens[:, :-1]]], 1)
     x = torch.nn.functional.silu(block.pair_proj(torch.cat([before, normed[tokens]], 2)))
     earlier = torch.nn.functional.pad(tokens[:, :-1], (1, 0), value=text.VOCABULARY)
-    read = block.layer(x, ids=earlier * text.VOCABULARY + tokens)[0]
+    read = block.layer((x.flatten(0, 1), torch.arange(60).view(2, 30)), earlier * text.VOCABULARY + tokens)[0]
     h = embedding[tokens]
     torch.testing.assert_close(block(h, embedding, tokens), h + read, rtol=0, atol=1e-5)
 

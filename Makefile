@@ -4,13 +4,14 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 NATIVE := $(wildcard exactstate/csrc/*.cpp exactstate/csrc/*.hpp)
 
-.PHONY: help install demo test test-slow sanitize fuzz fuzz-long lint format docs docs-serve web web-test wheel-check clean
+.PHONY: help install demo test test-paper test-slow sanitize fuzz fuzz-long lint format docs docs-serve web web-test wheel-check clean
 
 help:
 	@echo "make install    set up .venv with everything locked in constraints.txt"
 	@echo "make demo       learn S3, certify it, sweep it to a million steps (about a minute)"
 	@echo "make test       run the quick tests (a few minutes)"
-	@echo "make test-slow  run the long tests as well"
+	@echo "make test-paper run the tests of the paper's experiments, figures and theory"
+	@echo "make test-slow  run all tests, the long ones as well"
 	@echo "make sanitize   run the tests of the compiled kernels under ASan and UBSan (part of test-slow)"
 	@echo "make fuzz       fuzz the readers of files and text for a minute; make fuzz-long for half an hour"
 	@echo "make lint       ruff and mypy"
@@ -36,6 +37,9 @@ demo: install
 
 test: install
 	$(BIN)/pytest -n 2
+
+test-paper: install
+	$(BIN)/pytest -n 2 -m "paper and not slow"
 
 test-slow: install
 	$(BIN)/pytest -n 2 -m ""

@@ -37,19 +37,6 @@ def test_a_missing_path_is_found() -> None:
     assert missing_paths(text) == ["exactstate/attic/old.py"]
 
 
-@pytest.mark.parametrize(
-    "thing",
-    ["task", "baseline", "backend", "kernel", "recipe", "export format", "column of the report", "machine file format",
-     "figure of the paper", "architecture of the census"],
-)  # fmt: skip
-def test_contributing_says_how_to_add(thing: str) -> None:
-    """Each with at least one file to touch, in a few lines."""
-    section = re.search(rf"^\*\*an? {thing}\.\*\*(.*?)(?=\n\n)", CONTRIBUTING, re.MULTILINE | re.DOTALL)
-    assert section
-    assert re.search(r"`[\w/]+\.\w+`", section[1])
-    assert len(section[1].splitlines()) <= 7
-
-
 def test_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for target in set(re.findall(r"`make ([a-z-]+)`", CONTRIBUTING)):

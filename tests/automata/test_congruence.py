@@ -29,6 +29,7 @@ from exactstate.automata.congruence import (
 from exactstate.automata.minimize import numbered
 from exactstate.errors import InvalidInput, InvalidWord
 from tests.automata.oracles import is_congruence_by_definition, partitions
+from tests.cases import in_one_case
 
 
 def finer(one, other) -> bool:
@@ -49,7 +50,7 @@ def test_partitions_are_counted_by_bell_numbers() -> None:
     assert [len(partitions(n)) for n in range(7)] == [1, 1, 2, 5, 15, 52, 203]
 
 
-@pytest.mark.parametrize("seed", range(25))
+@in_one_case("seed", range(25))
 def test_congruence_join_and_meet_against_all_partitions(seed: int) -> None:
     tables = random_tables(seed)
     machine, n = machine_of(tables), tables.shape[1]
@@ -68,7 +69,7 @@ def test_congruence_join_and_meet_against_all_partitions(seed: int) -> None:
             assert tuple(meet(np.array(c), np.array(d))) == next(e for e in below if all(finer(f, e) for f in below))
 
 
-@pytest.mark.parametrize("seed", range(25))
+@in_one_case("seed", range(25))
 def test_principal_congruences_are_all_that_pairs_generate(seed: int) -> None:
     tables = random_tables(seed)
     n = tables.shape[1]
@@ -139,7 +140,7 @@ def some_tables(seed: int, never: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("never", [0, 0.4])
-@pytest.mark.parametrize("seed", range(25))
+@in_one_case("seed", range(25))
 def test_merge_against_all_partitions(seed: int, never: float) -> None:
     tables = some_tables(seed, never)
     n = tables.shape[1]
@@ -178,7 +179,7 @@ def test_is_transitive_group() -> None:
     assert not is_transitive_group(np.array([[1, 1, 0]]))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@in_one_case("seed", range(20))
 def test_equivalent_tables_have_the_same_congruences(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 6))
@@ -195,7 +196,7 @@ def test_equivalent_tables_of_a_cyclic_group_are_one_letter() -> None:
     assert len(equivalent_tables(mathieu11().tables)) == 2
 
 
-@pytest.mark.parametrize("seed", range(20))
+@in_one_case("seed", range(20))
 def test_equivalent_tables_with_missing_transitions(seed: int) -> None:
     tables = some_tables(seed, 0.4)
     n = tables.shape[1]

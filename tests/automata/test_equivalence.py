@@ -13,6 +13,7 @@ from exactstate.automata import Mealy, Moore, Semiautomaton, cyclic, tomita
 from exactstate.automata.equivalence import distinguishing_word
 from exactstate.automata.minimize import minimize
 from exactstate.errors import InvalidMachine
+from tests.cases import in_one_case
 
 
 def random_machine(kind: type, seed: int, n: int, A: int = 2):
@@ -54,7 +55,7 @@ def differs(first, second, word: tuple[str, ...]) -> bool:
     return said[0] != said[1]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@in_one_case("seed", range(60))
 @pytest.mark.parametrize("kind", [Moore, Mealy])
 def test_distinguishing_word_against_aalpy(kind: type, seed: int) -> None:
     first = random_machine(kind, seed, n=3 + seed % 12)
@@ -68,7 +69,7 @@ def test_distinguishing_word_against_aalpy(kind: type, seed: int) -> None:
         assert differs(first, second, ours)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@in_one_case("seed", range(30))
 def test_distinguishing_word_against_automata_lib(seed: int) -> None:
     first, second = random_machine(Moore, seed, n=6), random_machine(Moore, seed + 1000, n=5)
     first = first if seed % 3 else perturbed(second, seed)
@@ -84,7 +85,7 @@ def test_distinguishing_word_against_automata_lib(seed: int) -> None:
     assert (None if word is None else len(word)) == (None if difference.isempty() else difference.minimum_word_length())
 
 
-@pytest.mark.parametrize("seed", range(20))
+@in_one_case("seed", range(20))
 @pytest.mark.parametrize("kind", [Moore, Mealy])
 def test_distinguishing_word_is_a_shortest_one(kind: type, seed: int) -> None:
     first, second = random_machine(kind, seed, n=4), random_machine(kind, seed + 500, n=4)

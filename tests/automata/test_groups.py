@@ -26,6 +26,7 @@ from exactstate.automata import (
 from exactstate.automata.groups import elements, map_name
 from exactstate.errors import BudgetExceeded, InvalidMachine
 from tests.automata.oracles import closure
+from tests.cases import in_one_case
 
 A = permutation([range(11)], 11)
 B = permutation([(2, 6, 10, 7), (3, 9, 4, 5)], 11)
@@ -119,7 +120,7 @@ def test_groups_that_are_too_small_are_refused(group, n: int, least: int) -> Non
         group(n)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@in_one_case("seed", range(20))
 def test_from_maps_word_ends_in_the_composite_of_its_letters(seed: int) -> None:
     rng = np.random.default_rng(seed)
     d, A = int(rng.integers(1, 5)), int(rng.integers(1, 4))

@@ -23,6 +23,7 @@ from exactstate.automata import (
 )
 from exactstate.automata.isomorphism import is_word_problem, isomorphism, translation
 from exactstate.errors import BudgetExceeded, InvalidMachine
+from tests.cases import in_one_case
 
 
 def shuffled(machine, seed: int):
@@ -58,7 +59,7 @@ def test_isomorphism_of_machines_with_a_start(machine: Moore) -> None:
     assert np.array_equal(found, to)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@in_one_case("seed", range(40))
 def test_isomorphism_of_semiautomata_against_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, A = int(rng.integers(1, 6)), int(rng.integers(1, 3))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from exactstate.automata import Mealy, Moore, Semiautomaton, cyclic, mathieu11, parallel, symmetric, tomita
 from exactstate.automata.minimize import _hopcroft, canonical, equal_rows, minimize, numbered, refine
 from exactstate.errors import InvalidMachine
+from tests.cases import in_one_case
 
 
 def random_machine(kind: type, seed: int, n: int = 12, A: int = 2, outputs: int = 2):
@@ -44,7 +45,7 @@ def as_dfa(machine: Moore) -> DFA:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(40))
+@in_one_case("seed", range(40))
 def test_minimize_moore_against_automata_lib(seed: int) -> None:
     machine = random_machine(Moore, seed)
     small = minimize(machine)
@@ -143,7 +144,7 @@ def by_definition(tables: np.ndarray, colors: np.ndarray) -> np.ndarray:
         apart = more
 
 
-@pytest.mark.parametrize("seed", range(60))
+@in_one_case("seed", range(60))
 def test_refine_is_table_filling(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, A, colors = int(rng.integers(1, 40)), int(rng.integers(1, 4)), int(rng.integers(1, 4))

@@ -9,6 +9,7 @@ from exactstate import native
 from exactstate.automata import run as running
 from exactstate.automata.run import compose, smallest_dtype, trajectories
 from exactstate.errors import InvalidWord
+from tests.cases import pairs
 
 
 def slow(tables, words, starts):
@@ -33,9 +34,7 @@ def way(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize("L", [0, 1, 2, 3, 63, 64, 65, 1000, 4099])
-@pytest.mark.parametrize("n", [1, 2, 5, 300])
-@pytest.mark.parametrize("B", [1, 7, 8, 19])
+@pytest.mark.parametrize(("L", "n", "B"), pairs([0, 1, 2, 3, 63, 64, 65, 1000, 4099], [1, 2, 5, 300], [1, 7, 8, 19]))
 def test_trajectories_are_those_of_a_plain_loop(way, L, n, B):
     rng = np.random.default_rng(L + 17 * n + B)
     tables = rng.integers(0, n, (3, n)).astype(smallest_dtype(n))

@@ -12,6 +12,7 @@ from exactstate import native
 from exactstate.errors import InvalidInput
 from exactstate.nn import soft
 from exactstate.nn.soft import soft_states
+from tests.cases import pairs
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the compiled kernels were not built")
 
@@ -52,10 +53,7 @@ def with_gradients(backend: str, given: dict[str, Any]) -> list[Tensor]:
     return [states.detach(), *gradients]
 
 
-@pytest.mark.parametrize("heads", HEADS, ids=str)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("special", [False, True], ids=["plain", "lengths and resets"])
-@pytest.mark.parametrize("rows", [0, 3], ids=["rows", "index"])
+@pytest.mark.parametrize(("heads", "shape", "special", "rows"), pairs(HEADS, SHAPES, [False, True], [0, 3]), ids=str)
 def test_compiled_soft_states_are_those_of_the_loop(
     heads: tuple[int, ...], shape: tuple[int, int], special: bool, rows: int
 ) -> None:  # fmt: skip

@@ -9,6 +9,7 @@ from exactstate import native
 from exactstate.automata.run import smallest_dtype
 from exactstate.errors import BackendUnavailable, InvalidWord, UnknownName
 from exactstate.runtime import Machine, programs, strategies
+from tests.cases import pairs
 from tests.runtime import examples
 
 SEED = 20261115
@@ -175,9 +176,14 @@ def test_interpreter_more_symbols_than_the_kernels_take() -> None:
     assert np.array_equal(machine.output_ids(word), examples.one_by_one(machine, word)[0])
 
 
-@pytest.mark.parametrize("strategy", strategies.NAMES)
-@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int16, np.int32, np.uint32, np.int64, np.uint64])
-@pytest.mark.parametrize("place", [0, 70, 40_000])
+@pytest.mark.parametrize(
+    ("strategy", "dtype", "place"),
+    pairs(
+        strategies.NAMES,
+        [np.uint8, np.int8, np.uint16, np.int16, np.int32, np.uint32, np.int64, np.uint64],
+        [0, 70, 40_000],
+    ),
+)
 def test_interpreter_refuses_unknown_numbers_with_their_position(strategy: str, dtype: type, place: int) -> None:
     rng = np.random.default_rng(SEED)
     machine = examples.of_heads(examples.counters((3, 5), 5, rng), rng)

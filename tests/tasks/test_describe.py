@@ -14,6 +14,7 @@ from exactstate.errors import BudgetExceeded
 from exactstate.tasks import BoundedRuns, IidLetters, Task, allowed_symbols, describe, task, tracking_shuffled_objects
 from exactstate.tasks.describe import definite_words
 from exactstate.tasks.grammar import build_grammar
+from tests.cases import in_one_case
 
 
 def test_describe_a_group() -> None:
@@ -128,7 +129,7 @@ def test_definite_words_of_one_state_has_order_0() -> None:
     assert definite_words(with_explicit_grammar(automata.from_tables([[0], [0]]))).order == 0
 
 
-@pytest.mark.parametrize("seed", range(40))
+@in_one_case("seed", range(40))
 def test_definite_words_of_random_machines_agrees_with_brute_force(seed: int) -> None:
     random = np.random.default_rng(seed)
     # mostly constant tables, so that some of the machines are definite

@@ -10,6 +10,7 @@ import pytest
 from exactstate import automata
 from exactstate.errors import InvalidConfig
 from exactstate.tasks import AnswerTask, BoundedRuns, IidLetters, OutputTask, Task, tracking_shuffled_objects
+from tests.cases import pairs
 
 FLIP_FLOP = automata.flip_flop()
 TASKS = [
@@ -26,9 +27,9 @@ def generator(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-@by_name
-@pytest.mark.parametrize("length", [20, 27, 100, 8192, 20_001])
-@pytest.mark.parametrize("chunk", [1, 7, 64, 8192, 10_000, 1 << 20])
+@pytest.mark.parametrize(
+    ("task", "length", "chunk"), pairs(TASKS, [20, 27, 100, 8192, 20_001], [1, 7, 64, 8192, 10_000, 1 << 20])
+)
 def test_stream_in_chunks_of_any_size_gives_the_words_of_sample(task: Task, length: int, chunk: int) -> None:
     if chunk == 1 and length > 100:
         return

@@ -13,11 +13,12 @@ from exactstate.automata.congruence import is_congruence, meet, merge, respects
 from exactstate.automata.factor.coarsen import Forest, coarsen
 from exactstate.automata.factor.lattice import Work
 from exactstate.automata.minimize import numbered
+from tests.cases import in_one_case
 
 PLENTY = 10**9
 
 
-@pytest.mark.parametrize("seed", range(30))
+@in_one_case("seed", range(30))
 @pytest.mark.parametrize("kind", ["group", "machine", "partial"])
 def test_coarsen_ends_where_nothing_more_can_be_merged(seed: int, kind: str) -> None:
     rng = np.random.default_rng(seed)
@@ -47,7 +48,7 @@ def test_coarsen_on_many_blocks_gives_up_but_stays_valid(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("never", [0, 0.3])
-@pytest.mark.parametrize("seed", range(30))
+@in_one_case("seed", range(30))
 def test_forest_merge_and_undo(seed: int, never: float) -> None:
     rng = np.random.default_rng(seed)
     n = 12

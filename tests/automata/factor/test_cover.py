@@ -3,13 +3,13 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import pytest
 
 from exactstate.automata.factor.cover import CheapestProduct, cheapest_cover
 from exactstate.automata.factor.lattice import Work
+from tests.cases import in_one_case
 
 
-@pytest.mark.parametrize("seed", range(60))
+@in_one_case("seed", range(60))
 def test_cheapest_cover_against_all_families(seed: int) -> None:
     rng = np.random.default_rng(seed)
     candidates, pairs = int(rng.integers(1, 8)), int(rng.integers(1, 7))
@@ -37,7 +37,7 @@ def test_cheapest_cover_out_of_work_is_not_proven() -> None:
     assert apart[list(found.chosen)].any(axis=0).all()
 
 
-@pytest.mark.parametrize("wanted", range(1, 200))
+@in_one_case("wanted", range(1, 200))
 def test_cheapest_product(wanted: int) -> None:
     sizes = (3, 4, 7)
     best = min(

@@ -10,6 +10,7 @@ from exactstate.automata.congruence import meet, merge
 from exactstate.automata.factor.lattice import Work, first_states, lattice, monolith
 from exactstate.errors import BudgetExceeded
 from tests.automata.oracles import partitions
+from tests.cases import in_one_case
 
 
 def congruences(tables: np.ndarray) -> set[tuple[int, ...]]:
@@ -26,7 +27,7 @@ def congruences(tables: np.ndarray) -> set[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("never", [0, 0.3])
-@pytest.mark.parametrize("seed", range(40))
+@in_one_case("seed", range(40))
 def test_lattice_against_all_partitions(seed: int, never: float) -> None:
     rng = np.random.default_rng(seed)
     n, A = int(rng.integers(2, 7)), int(rng.integers(1, 3))
@@ -69,7 +70,7 @@ def test_lattice_refuses_too_much_work() -> None:
         lattice(np.arange(12)[None, :], Work(100_000))  # every partition of twelve states
 
 
-@pytest.mark.parametrize("seed", range(80))
+@in_one_case("seed", range(80))
 def test_monolith_against_all_pairs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, A = int(rng.integers(2, 12)), int(rng.integers(1, 4))

@@ -10,6 +10,7 @@ import pytest
 
 from exactstate.automata import Semiautomaton, cyclic, flip_flop, mathieu11
 from exactstate.automata.properties.definite import Definite, definite
+from tests.cases import in_one_case
 
 
 def constant_after(machine: Semiautomaton, k: int) -> bool:
@@ -36,7 +37,7 @@ def check(machine: Semiautomaton, answer: Definite) -> None:
         assert p != q
 
 
-@pytest.mark.parametrize("seed", range(150))
+@in_one_case("seed", range(150))
 def test_definite_tiny_machines_against_the_definition(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, A = int(rng.integers(1, 6)), int(rng.integers(1, 3))

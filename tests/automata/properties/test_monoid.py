@@ -11,9 +11,10 @@ from sympy.combinatorics import Permutation, PermutationGroup
 from exactstate.automata import Semiautomaton, flip_flop, modular_arithmetic, permutation_reset, symmetric, tomita
 from exactstate.automata.properties.monoid import Subgroup, aperiodic, cyclic_powers, group, transition_monoid
 from tests.automata.oracles import closure
+from tests.cases import in_one_case
 
 
-@pytest.mark.parametrize("seed", range(30))
+@in_one_case("seed", range(30))
 def test_transition_monoid_has_all_elements_with_words(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, A = int(rng.integers(1, 5)), int(rng.integers(1, 4))
@@ -71,7 +72,7 @@ def check(machine: Semiautomaton, found: Subgroup) -> None:
     assert all(early not in circle for early in made[: found.index - 1])
 
 
-@pytest.mark.parametrize("seed", range(60))
+@in_one_case("seed", range(60))
 def test_aperiodic_random_machines_against_all_their_elements(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, A = int(rng.integers(1, 6)), int(rng.integers(1, 3))

@@ -9,6 +9,7 @@ import pytest
 
 from exactstate.automata import Semiautomaton, cyclic, flip_flop, from_tables, parallel, symmetric
 from exactstate.automata.properties.synchronizing import synchronizing
+from tests.cases import in_one_case
 
 
 def shortest_reset(machine: Semiautomaton) -> int | None:
@@ -38,7 +39,7 @@ def check(machine: Semiautomaton) -> None:
             pairs += {(int(t[p]), int(t[q])) for t in machine.tables} - set(pairs)
 
 
-@pytest.mark.parametrize("seed", range(80))
+@in_one_case("seed", range(80))
 def test_synchronizing_random_machines_against_sets_of_states(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, A = int(rng.integers(1, 9)), int(rng.integers(1, 3))

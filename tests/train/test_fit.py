@@ -13,12 +13,12 @@ import pytest
 import torch
 
 from exactstate import records
+from exactstate.baselines.cells import BASELINES
 from exactstate.errors import BrokenFile, InvalidConfig
 from exactstate.evaluate.sweep_run import sweep_run
 from exactstate.nn import Backbone
 from exactstate.tasks import task
 from exactstate.train import Run, TrainConfig, configure, load_run, train
-from exactstate.train.config import BASELINES
 from exactstate.train.run_dir import RunDir
 
 

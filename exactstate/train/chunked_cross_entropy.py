@@ -1,6 +1,9 @@
 """A memory-bounded cross-entropy over thousands of labels, a chunk of rows at a time, and its gradient.
 
-    R  rows     m  width     n  labels
+    R  rows     m  width     n  labels     P  pairs of a row and a right label
+
+Positions that share a row can have different right labels. What depends on the row alone is computed once for them: its
+logits, its probabilities, and the mean of the read-out's weights under these.
 
 The logits of a whole batch would fill the memory; here at most a chunk of them exists at once. A label whose
 probability is below eps / 2n counts as impossible: all of them together are less than half a unit in the last place of
@@ -11,7 +14,6 @@ only the others; and where a `LowRankScreen` finds them, so does the forward pas
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,22 +86,19 @@ class DenseProbs:
 
     p: Tensor | None
 
-    def gradient(self, model: nn.Linear, features: Tensor, label: Tensor, share: Tensor, sums: Sums) -> Tensor:
-        """The gradient of sum(share * cross-entropy) in the features; that in weights and bias is added to `sums`."""
-        # rows beyond the last position that counts have no share
-        used = slice(None) if bool((share != 0).all()) else share.nonzero().flatten()
-        features, label, share, features_grad = (
-            features[used],
-            label[used],
-            share[used, None],
-            torch.zeros_like(features),
-        )
+    def means(self, model: nn.Linear, features: Tensor, share: Tensor, sums: Sums) -> Tensor:
+        """The mean of the weights under the probabilities of every row.
+
+        The gradient of sum(share * log-normalizer) in weights and bias is added to `sums`.
+        """
+        used = share.nonzero().flatten()  # rows beyond the last position that counts have no share
+        features, share, means = features[used], share[used, None], torch.zeros_like(features)
         p = linear(features, model.weight, model.bias).softmax(-1) if self.p is None else self.p[used]
-        grad = p.mul_(share).scatter_add_(1, label[:, None], -share)
-        features_grad[used] = grad @ model.weight
-        sums[0].addmm_(grad.T, features)
-        sums[1].add_(grad.sum(0))
-        return features_grad
+        means[used] = p @ model.weight
+        p.mul_(share)
+        sums[0].addmm_(p.T, features)
+        sums[1].add_(p.sum(0))
+        return means
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,49 +109,49 @@ class SparseProbs:
     column: Tensor
     p: Tensor
 
-    def gradient(self, model: nn.Linear, features: Tensor, label: Tensor, share: Tensor, sums: Sums) -> Tensor:
-        row, column = torch.cat([self.row, torch.arange(len(label))]), torch.cat([self.column, label])
-        grad = torch.cat([self.p * share[self.row], -share])
-        sums[0].index_add_(0, column, features[row].mul_(grad[:, None]))
-        sums[1].index_add_(0, column, grad)
-        return torch.zeros_like(features).index_add_(0, row, model.weight[column].mul_(grad[:, None]))
+    def means(self, model: nn.Linear, features: Tensor, share: Tensor, sums: Sums) -> Tensor:
+        row, column, shared = self.row, self.column, self.p * share[self.row]
+        sums[0].index_add_(0, column, features[row].mul_(shared[:, None]))
+        sums[1].index_add_(0, column, shared)
+        return torch.zeros_like(features).index_add_(0, row, model.weight[column].mul_(self.p[:, None]))
 
 
-ChunkResult = tuple[Tensor, Tensor, Tensor, DenseProbs | SparseProbs]
-"""Of a chunk: arg max labels, log-normalizers, logits of the right labels, probabilities."""
+ChunkResult = tuple[Tensor, Tensor, DenseProbs | SparseProbs]
+"""Of a chunk: arg max labels, log-normalizers, probabilities."""
 
 
 class ChunkedCrossEntropy:
-    """Cross-entropy of rows that are added in portions; afterwards its gradient, given the weight of every row."""
+    """Cross-entropy of rows that are added in portions; afterwards its gradient, given weighted pairs."""
 
     def __init__(self, readout: nn.Linear) -> None:
         self.readout = readout
-        self.chunks: list[tuple[Tensor, Tensor, DenseProbs | SparseProbs]] = []
-        """(features: rows m, right labels, probabilities)."""
+        self.chunks: list[tuple[Tensor, DenseProbs | SparseProbs]] = []
+        """(features: rows m, probabilities)."""
+        self.totals: list[Tensor] = []
+        """Log-normalizers."""
         self.remaining = MAX_KEPT
         self.screen: LowRankScreen | None = None
 
     @torch.no_grad()
-    def add(self, features: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """(whether the arg max is the right label, the cross-entropy), row by row."""
-        right, losses = [], []
-        labels = len(self.readout.weight)
+    def add(self, features: Tensor) -> Tensor:
+        """The arg max label of every row."""
+        predicted, labels = [], len(self.readout.weight)
         if not self.chunks and labels >= MIN_SCREENED:
             self.screen = LowRankScreen.of(self.readout, float(features.norm(dim=1).max()))
-        for piece, label in _chunks(features, target, labels):
-            predicted, total, right_logit, probs = self._screened(piece, label) or self._all(piece, label)
-            right.append(predicted == label)
-            losses.append(total - right_logit)
-            self.chunks.append((piece, label, probs))
-        return torch.cat(right), torch.cat(losses)
+        for piece in _chunks(features, labels):
+            best, total, probs = self._screened(piece) or self._all(piece)
+            predicted.append(best)
+            self.totals.append(total)
+            self.chunks.append((piece, probs))
+        return torch.cat(predicted)
 
-    def _all(self, features: Tensor, label: Tensor) -> ChunkResult:
+    def _all(self, features: Tensor) -> ChunkResult:
         logits = linear(features, self.readout.weight, self.readout.bias)
         predicted = argmax(logits)
         probs, total = self._probabilities(logits, predicted)
-        return predicted, total, logits.gather(1, label[:, None]).flatten(), probs
+        return predicted, total, probs
 
-    def _screened(self, features: Tensor, label: Tensor) -> ChunkResult | None:
+    def _screened(self, features: Tensor) -> ChunkResult | None:
         """The same from the labels that a screen leaves possible; None where they are many."""
         if self.screen is None:
             return None
@@ -164,12 +163,12 @@ class ChunkedCrossEntropy:
         logit = features[row].mul_(weight[column]).sum(1) + bias[column]
         top = features.new_full((len(features),), -torch.inf).scatter_reduce(0, row, logit, "amax")
         largest = (logit == top[row]).nonzero().flatten()
-        predicted = label.new_full(label.shape, len(weight)).scatter_reduce(0, row[largest], column[largest], "amin")
+        predicted = row.new_full((len(features),), len(weight))
+        predicted = predicted.scatter_reduce(0, row[largest], column[largest], "amin")
         close = (logit > top[row] - below).nonzero().flatten()
         row, column, p = row[close], column[close], (logit[close] - top[row[close]]).exp_()
         total = torch.zeros_like(top).index_add_(0, row, p)
-        right_logit = (features * weight[label]).sum(1) + bias[label]
-        return predicted, top + total.log(), right_logit, SparseProbs(row, column, p / total[row])
+        return predicted, top + total.log(), SparseProbs(row, column, p / total[row])
 
     def _probabilities(self, logits: Tensor, predicted: Tensor) -> tuple[DenseProbs | SparseProbs, Tensor]:
         """(the probabilities, the log-normalizers)."""
@@ -188,17 +187,23 @@ class ChunkedCrossEntropy:
         return DenseProbs(p if kept else None), total
 
     @torch.no_grad()
-    def backward(self, weights: Tensor) -> Tensor:
-        """The gradient of sum(weights * cross-entropy) in the features; that in the read-out is added to it."""
-        sums = torch.zeros_like(self.readout.weight), torch.zeros_like(self.readout.bias)
-        shares = weights.split([len(features) for features, _, _ in self.chunks])
-        features_grad = [
-            probs.gradient(self.readout, features, label, share, sums)
-            for (features, label, probs), share in zip(self.chunks, shares, strict=True)
-        ]
-        for parameter, gradient in zip((self.readout.weight, self.readout.bias), sums, strict=True):
+    def backward(self, row: Tensor, label: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """(the cross-entropy of every pair, the gradient of sum(weights * cross-entropy) in its features).
+
+        The gradient in the read-out is added to it.
+        """
+        model, features = self.readout, torch.cat([features for features, _ in self.chunks])
+        shares = weights.new_zeros(len(features)).index_add_(0, row, weights)
+        sums = torch.zeros_like(model.weight), torch.zeros_like(model.bias)
+        pieces = zip(self.chunks, shares.split([len(piece) for piece, _ in self.chunks]), strict=True)
+        means = torch.cat([probs.means(model, piece, share, sums) for (piece, probs), share in pieces])
+        of_pair, right = features[row], model.weight[label]
+        losses = torch.cat(self.totals)[row] - (of_pair * right).sum(1) - model.bias[label]
+        sums[0].index_add_(0, label, of_pair.mul_(-weights[:, None]))
+        sums[1].index_add_(0, label, -weights)
+        for parameter, gradient in zip((model.weight, model.bias), sums, strict=True):
             parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
-        return torch.cat(features_grad)
+        return losses, (means[row] - right).mul_(weights[:, None])
 
 
 def impossible_below(labels: int, dtype: torch.dtype) -> float:
@@ -213,10 +218,9 @@ def argmax(logits: Tensor) -> Tensor:
 
 def predict(features: Tensor, readout: nn.Linear) -> Tensor:
     """The arg max label of every row."""
-    pieces = _chunks(features, features, len(readout.weight))
-    return torch.cat([argmax(linear(piece, readout.weight, readout.bias)) for piece, _ in pieces])
+    pieces = _chunks(features, len(readout.weight))
+    return torch.cat([argmax(linear(piece, readout.weight, readout.bias)) for piece in pieces])
 
 
-def _chunks(features: Tensor, beside: Tensor, labels: int) -> Iterator[tuple[Tensor, Tensor]]:
-    rows = max(1, CHUNK // labels)
-    return zip(features.split(rows), beside.split(rows), strict=True)
+def _chunks(features: Tensor, labels: int) -> tuple[Tensor, ...]:
+    return features.split(max(1, CHUNK // labels))

@@ -1,14 +1,15 @@
 """The gradient of a training step without work that cannot change it, for one NFSM layer without a convolution.
 
     B  words     L  their length     m  width     r  heads     S  their indices     E  their entries     R  rows
+    P  pairs of a row and a right label
 
-Words are run only until shortly after their first error (`Rollout`), positions that agree in input, heads and label
-share a row (`SharedRows`), and only used columns of the transition logits receive a gradient. Given the same dropout
-masks and the same noise it is the gradient of `autograd_gradient`, which works for any model.
+Words are run only until shortly after their first error (`Rollout`), positions that agree in input and heads share a
+row (`SharedRows`), and only used columns of the transition logits receive a gradient. Given the same dropout masks and
+the same noise it is the gradient of `autograd_gradient`, which works for any model.
 
 Without a convolution, what precedes the block depends on the symbol and its dropout mask alone, and what follows it on
-that and the heads' indices. A row is (input, joint index, label), with a dropout mask of its own after the block. The
-gradient of a position is that of its row, times the position's share of the row's weight.
+that and the heads' indices. A row is (input, joint index), with a dropout mask of its own after the block. The gradient
+of a position is that of its pair (row, right label), times the position's share of the pair's weight.
 """
 
 from __future__ import annotations
@@ -16,12 +17,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
-from exactstate._types import Ints
 from exactstate.nn import NFSM, Backbone
 from exactstate.nn.losses import (
     exploration_penalty,
@@ -34,10 +33,10 @@ from exactstate.nn.losses import (
 from exactstate.ops.eager import backward_from
 from exactstate.ops.interface import kernels
 from exactstate.ops.segments import LogitSource, Noise, padded_segments, rows_of
-from exactstate.ops.tables import cell_dtype, offsets
+from exactstate.ops.tables import cell_dtype
 from exactstate.ops.torch_kernels import project_values
-from exactstate.train.chunked_cross_entropy import ChunkedCrossEntropy, predict
 from exactstate.train.config import EndToEndConfig
+from exactstate.train.shared_rows import SharedRows
 
 
 def autograd_gradient(
@@ -105,8 +104,8 @@ def rollout(
         at[going] = ops.trajectories(made, segments, at[going], states, heads)
         here = rows_of(segments)
         tables[here] = made
-        row[here] = rows.find(source.index[here], states[here], labels.view(-1)[here])
-        wrong = ~rows.right[row[here]].view(len(going), end - begin)
+        row[here] = rows.find(source.index[here], states[here])
+        wrong = (rows.predicted[row[here]] != labels.view(-1)[here]).view(len(going), end - begin)
         met = torch.where(wrong.any(dim=1), begin + wrong.int().argmax(dim=1), L)
         first[going] = torch.minimum(first[going], met)
         going = going[first[going] + beyond > end]
@@ -129,7 +128,7 @@ def allows(model: Backbone) -> bool:
         and model.kernel_size == 1
         and not model.answers
         and block.weight.device.type == "cpu"
-        and fits_key(block.heads, model.vocabulary, model.labels)
+        and fits_key(block.heads, model.vocabulary)
     )
 
 
@@ -166,24 +165,25 @@ class FastStep:
         )  # fmt: skip
         segments = padded_segments(rollout.kept, L)
         here = rows_of(segments)
-        row, weight = rollout.row.view(-1)[here], weights.view(-1)[here]
-        of_row = torch.zeros_like(self.rows.losses).index_add_(0, row, weight)
-        input_grad = self.rows.backward(of_row)
+        weight, n = weights.view(-1)[here], self.model.labels
+        key, pair = (rollout.row.view(-1)[here] * n + self.labels.view(-1)[here]).unique(return_inverse=True)
+        of_pair = weight.new_zeros(len(key)).index_add_(0, pair, weight)
+        losses, input_grad = self.rows.backward(key // n, key % n, of_pair)
 
         theta = linear(self.read, self.block.weight, self.block.bias)
         penalty = exploration * self._penalty(rollout, theta) if exploration > 0 else theta.new_zeros(())
-        gains = (input_grad @ self.vectors.detach().T)[row] * (weight / of_row[row])[:, None]
+        gains = (input_grad @ self.vectors.detach().T)[pair] * (weight / of_pair[pair])[:, None]
         of_theta = self._used_columns(rollout, segments, rollout.tables[here], gains)
-        of_encoded = torch.zeros_like(self.encoded).index_add_(0, self.rows.read, input_grad)
+        of_encoded = torch.zeros_like(self.encoded).index_add_(0, self.rows.read[key // n], input_grad)
         of_vectors = torch.zeros_like(self.vectors)
-        for places in self.rows.places.T:
+        for places in self.rows.places[key // n].T:
             of_vectors.index_add_(0, places, input_grad)
         roots = [self.encoded, self.vectors, self.block.out_proj.bias, theta]
         found = [of_encoded, of_vectors, input_grad.sum(0), of_theta]
         if penalty.requires_grad:
             roots, found = [*roots, penalty], [*found, torch.ones_like(penalty)]
         backward_from(roots, found)
-        return float((of_row * self.rows.losses).sum() + penalty.detach())
+        return float((of_pair * losses).sum() + penalty.detach())
 
     def _source(self) -> LogitSource:
         ops = kernels(self.block.backend)
@@ -227,70 +227,6 @@ def first_errors(model: Backbone, tokens: Tensor, labels: Tensor, config: EndToE
     return FastStep(model, tokens, labels, config, torch.zeros_like(tokens), 1).rollout(None, 1).first
 
 
-class SharedRows:
-    """The distinct rows so far, their cross-entropy, and what the backward pass needs."""
-
-    def __init__(self, model: Backbone, block: NFSM, encoded: Tensor, vectors: Tensor) -> None:
-        self.model, self.heads = model, block.heads
-        self.encoded, self.vectors = encoded.detach(), vectors.detach()
-        self.offset = block.out_proj.bias.detach()
-        self.entropy = ChunkedCrossEntropy(model.readout)
-        self.sizes = (*block.heads, model.labels)
-        self.keys: Ints = np.empty(0, np.int64)
-        """Sorted; the number of a row is its place in the order in which rows were added."""
-        self.numbers: Ints = np.empty(0, np.int64)
-        self.read = torch.empty(0, dtype=torch.int64)
-        """R: which encoded row."""
-        self.places = torch.empty(0, len(block.heads), dtype=torch.int64)
-        """R r: which value vectors."""
-        self.right = torch.empty(0, dtype=torch.bool)
-        """R: whether the arg max label is the right one."""
-        self.losses = self.encoded.new_empty(0)
-        """R: the cross-entropy."""
-        self.batches: list[tuple[Tensor, Tensor]] = []
-        """(input of the network after the block, input of the read-out) of the rows that were added together."""
-
-    def find(self, read: Tensor, states: Tensor, labels: Tensor) -> Tensor:
-        """The number of the row of every position; rows that are new are computed."""
-        key: Ints = read.numpy()
-        for column, size in zip((*states.long().numpy().T, labels.numpy()), self.sizes, strict=True):
-            key = key * size + column
-        different, here, which = np.unique(key, return_index=True, return_inverse=True)
-        place = np.searchsorted(self.keys, different)
-        known = np.zeros(len(different), bool)
-        if len(self.keys):
-            known = self.keys[np.minimum(place, len(self.keys) - 1)] == different
-        number = np.empty(len(different), np.int64)
-        number[known] = self.numbers[place[known]]
-        number[~known] = len(self.read) + np.arange(int((~known).sum()))
-        self.keys = np.insert(self.keys, place[~known], different[~known])
-        self.numbers = np.insert(self.numbers, place[~known], number[~known])
-        new = torch.from_numpy(here[~known])
-        if len(new):
-            self._compute(read[new], states[new].long(), labels[new])
-        return torch.from_numpy(number[which])
-
-    def _compute(self, read: Tensor, states: Tensor, labels: Tensor) -> None:
-        places = states + torch.tensor(offsets(self.heads))
-        into = self.encoded[read] + self.offset + self.vectors[places].sum(dim=1)
-        learning = torch.is_grad_enabled()
-        features = self.model.decode(self.model.layers[0].feed_forward(into.requires_grad_(learning)))  # type: ignore[operator]
-        if learning:
-            right, losses = self.entropy.add(features.detach(), labels)
-            self.losses = torch.cat([self.losses, losses])
-            self.batches.append((into, features))
-        else:
-            right = predict(features, self.model.readout) == labels
-        self.read, self.places = torch.cat([self.read, read]), torch.cat([self.places, places])
-        self.right = torch.cat([self.right, right])
-
-    def backward(self, weights: Tensor) -> Tensor:
-        """R m: the gradient of sum(weights * cross-entropy) in the input of the network after the block."""
-        grads = self.entropy.backward(weights).split([len(into) for into, _ in self.batches])
-        backward_from([features for _, features in self.batches], list(grads))
-        return torch.cat([into.grad for into, _ in self.batches])  # type: ignore[misc]
-
-
-def fits_key(heads: tuple[int, ...], symbols: int, labels: int) -> bool:
+def fits_key(heads: tuple[int, ...], symbols: int) -> bool:
     """Whether every row has a key of its own among 63 bits, for up to 1024 dropout masks."""
-    return math.prod(heads) * labels * symbols < 1 << 53
+    return math.prod(heads) * symbols < 1 << 53

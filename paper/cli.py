@@ -19,16 +19,12 @@ from exactstate import records
 from exactstate.cli._errors import CommandGroup, Interrupted, exit_code_of
 from exactstate.cli._output import AsJson, console, print_json
 from exactstate.cli.figure import Picture, RowsAsJson
-from exactstate.cli.table import Form, Format, Rows, existing
+from exactstate.cli.table import Form, Format, existing
 from exactstate.errors import BrokenFile, InvalidConfig, unknown
-from exactstate.records import Row
 from paper.figures.registry import FIGURES, FigureSpec
 
 if TYPE_CHECKING:
-    from exactstate.evaluate.tables import Table
     from paper.experiments.runner import Campaign
-
-RowsFile = Annotated[Path, typer.Option("--rows", metavar="FILE", help="The file of rows.")]
 
 HELP = """Reproduce the paper: its tables, its figures, and the experiments behind their rows.
 
@@ -54,36 +50,6 @@ app.add_typer(table, name="table")
 app.add_typer(figure, name="figure")
 
 
-@table.command("results")
-def results(rows: Rows = Path("results"), form: Format = Form.text, as_json: AsJson = False) -> None:
-    """Print the median failing length of every task and cell beside the published one.
-
-    Examples:
-
-        python -m paper table results
-        python -m paper table results --format markdown > results.md
-    """
-    from paper import tables
-
-    grid, objects = tables.results(existing(rows))
-    print_json(objects) if as_json else print(grid.render(form.value))
-
-
-@table.command("seeds")
-def seeds(rows: Rows = Path("results"), form: Format = Form.text, as_json: AsJson = False) -> None:
-    """Print the failing length of every seed beside the published one.
-
-    Examples:
-
-        python -m paper table seeds
-        python -m paper table seeds --json
-    """
-    from paper import tables
-
-    grid, objects = tables.seeds(existing(rows))
-    print_json(objects) if as_json else print(grid.render(form.value))
-
-
 @table.command("census")
 def census(form: Format = Form.text, as_json: AsJson = False) -> None:
     """Print scan-compatible affine recurrences with their spectra and what each can track at every length.
@@ -104,106 +70,55 @@ def census(form: Format = Form.text, as_json: AsJson = False) -> None:
     elif form is Form.text:
         show_census(rows)
     else:
-        print(census_table(rows).render(form.value))
+        print(census_table(rows).markdown())
 
 
-def print_campaign(table_of: Callable[[Sequence[Row]], Table], rows: Path, form: Form, as_json: bool) -> None:
-    """The table of a campaign, or its rows."""
-    found = list(records.read(rows))
-    if as_json:
-        print_json(found)
-    else:
-        print(table_of(found).render(form.value))
+TABLES = {
+    "results": ("Median failing length of every task and cell, beside the published one.", "results"),
+    "seeds": ("Failing length of every seed, beside the published one.", "results"),
+    "comparison": ("NFSM, GRU, LSTM and Mamba⁻ in the same plain model at equal CPU time.", "results/comparison.jsonl"),
+    "supervision": (
+        "Machines learned from the last label, from outputs, from wrong labels and from clouds of vectors.",
+        "results/supervision.jsonl",
+    ),
+    "paper_full": (
+        "The paper's recipe without a limit of steps: certified at which step, or where it stands.",
+        "results/paper_full.jsonl",
+    ),
+    "story_learning": ("Tracking Shuffled Objects, learned by gradient.", "results/story_learning.jsonl"),
+    "text": ("Next-token prediction on text that needs a state, at equal CPU time.", "results/text.jsonl"),
+    "protocols": (
+        "Public protocol machines, learned from their states and from their outputs.", "results/protocols.jsonl",
+    ),
+}  # fmt: skip
+"""By name: what the table shows, and where its rows are. A folder goes to the function of that name in `paper.tables`,
+the rows of a file to NAME_table."""
 
 
-@table.command("comparison")
-def comparison_command(
-    rows: RowsFile = Path("results/comparison.jsonl"), form: Format = Form.text, as_json: AsJson = False
-) -> None:  # fmt: skip
-    """NFSM, GRU, LSTM and Mamba- in the same plain model at equal CPU time.
+def _table_verb(name: str) -> Callable[..., None]:
+    """The command `python -m paper table NAME`."""
+    about, place = TABLES[name]
 
-    Examples:
+    def show(
+        rows: Annotated[Path, typer.Option("--rows", metavar="PATH", help="Where the rows are.")] = Path(place),
+        form: Format = Form.text,
+        as_json: AsJson = False,
+    ) -> None:
+        from paper import tables
 
-        python -m paper table comparison --format markdown
-    """
-    from paper.tables import comparison_table
+        if name in ("results", "seeds"):
+            grid, found = getattr(tables, name)(existing(rows))
+        else:
+            found = list(records.read(rows))
+            grid = getattr(tables, f"{name}_table")(found)
+        print_json(found) if as_json else print(getattr(grid, form)())
 
-    print_campaign(comparison_table, rows, form, as_json)
-
-
-@table.command("supervision")
-def supervision_command(
-    rows: RowsFile = Path("results/supervision.jsonl"), form: Format = Form.text, as_json: AsJson = False
-) -> None:  # fmt: skip
-    """Machines learned from the last label, from outputs, from wrong labels and from clouds of vectors.
-
-    Examples:
-
-        python -m paper table supervision --format markdown
-    """
-    from paper.tables import supervision_table
-
-    print_campaign(supervision_table, rows, form, as_json)
+    show.__doc__ = f"{about}\n\nExample:\n\n    python -m paper table {name} --format markdown > {name}.md\n"
+    return show
 
 
-@table.command("paper_full")
-def paper_full_command(
-    rows: RowsFile = Path("results/paper_full.jsonl"), form: Format = Form.text, as_json: AsJson = False
-) -> None:  # fmt: skip
-    """The paper's recipe without a limit of steps: certified at which step, or where it stands.
-
-    Examples:
-
-        python -m paper table paper_full --format markdown
-    """
-    from paper.tables import paper_full_table
-
-    print_campaign(paper_full_table, rows, form, as_json)
-
-
-@table.command("story_learning")
-def story_learning_command(
-    rows: RowsFile = Path("results/story_learning.jsonl"), form: Format = Form.text, as_json: AsJson = False
-) -> None:  # fmt: skip
-    """Tracking Shuffled Objects, learned by gradient in two wide layers.
-
-    Examples:
-
-        python -m paper table story_learning --format markdown
-    """
-    from paper.tables import story_learning_table
-
-    print_campaign(story_learning_table, rows, form, as_json)
-
-
-@table.command("text")
-def text_command(
-    rows: RowsFile = Path("results/text.jsonl"), form: Format = Form.text, as_json: AsJson = False
-) -> None:  # fmt: skip
-    """Next-token prediction on text that needs a state, at equal CPU time.
-
-    Examples:
-
-        python -m paper table text --format markdown
-    """
-    from paper.tables import text_table
-
-    print_campaign(text_table, rows, form, as_json)
-
-
-@table.command("protocols")
-def protocols_command(
-    rows: RowsFile = Path("results/protocols.jsonl"), form: Format = Form.text, as_json: AsJson = False
-) -> None:  # fmt: skip
-    """Public protocol machines, learned from their states and from their outputs.
-
-    Examples:
-
-        python -m paper table protocols --format markdown
-    """
-    from paper.tables import protocols_table
-
-    print_campaign(protocols_table, rows, form, as_json)
+for _name in TABLES:
+    table.command(_name)(_table_verb(_name))
 
 
 @table.command("drift")
@@ -223,7 +138,7 @@ def drift(form: Format = Form.text, as_json: AsJson = False) -> None:
     if as_json:
         print_json([row for row in rows if row["kind"] == "summary"])
     else:
-        print(drift_table(rows).render(form.value))
+        print(getattr(drift_table(rows), form)())
 
 
 @figure.command("realization")

@@ -9,26 +9,40 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from exactstate import records
 from exactstate.baselines.cells import CELLS
 from exactstate.cli._output import show
-from exactstate.evaluate.tables import (
+from exactstate.errors import InvalidInput
+from exactstate.records import Row
+from exactstate.report.failing_lengths import (
     DAGGER,
     LEGEND,
     NOT_LEARNED,
-    NOT_RUN,
+    UNITS,
     FailingLength,
+    RunGroup,
     Table,
     collect,
     in_order,
     median,
     min_max,
-    recipe_notes,
 )
-from exactstate.records import Row
 
 SEEDS = (42, 43, 44, 45, 46)
-PUBLISHED_CELLS = ("nfsm", "mamba", "aussm", "pdssm")
 FIELDS = ("median", "range", "learned")
+NOT_RUN = "-"
+
+
+def parse_length(text: str) -> FailingLength | None:
+    """A failing length such as `186` or `>=512k`; None for `x`, not learned."""
+    if text in ("x", NOT_LEARNED):
+        return None
+    digits = text.removeprefix(">=").removeprefix("≥")
+    unit = UNITS.get(digits[-1:], 1)
+    number = digits[:-1] if unit > 1 else digits
+    if not number.isdecimal():
+        raise InvalidInput(f"a failing length is 186, >=512k or x; got {text!r}.")
+    return FailingLength(int(number) * unit, text != digits)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,9 +73,9 @@ def published() -> tuple[str, dict[tuple[str, str], Published]]:
     content = json.loads((Path(__file__).parent / "published.json").read_text(encoding="utf-8"))
     numbers = {
         (row["task"], row["cell"]): Published(
-            seeds=dict(zip(content["seeds"], map(FailingLength.parse, row["seeds"]), strict=True)),
-            median=FailingLength.parse(row["median"]),
-            range=tuple(length for length in map(FailingLength.parse, row["range"]) if length is not None),
+            seeds=dict(zip(content["seeds"], map(parse_length, row["seeds"]), strict=True)),
+            median=parse_length(row["median"]),
+            range=tuple(length for length in map(parse_length, row["range"]) if length is not None),
             certified=row.get("certified", False),
         )
         for row in content["rows"]
@@ -69,11 +83,33 @@ def published() -> tuple[str, dict[tuple[str, str], Published]]:
     return content["source"], numbers
 
 
+def _groups(folder: Path) -> list[tuple[str, str, str | None, RunGroup]]:
+    """(task, cell, recipe, seeds) of the rows, in order; recipe is None where the paper has a row and there is none."""
+    groups = collect(folder)
+    for key in published()[1]:
+        if not groups[key]:
+            groups[key][""] = RunGroup()
+    return [(task, cell, recipe or None, group) for task, cell, recipe, group in in_order(groups)]
+
+
+def recipe_notes(folder: Path) -> tuple[str, ...]:
+    """One sentence with the size and the budget of every baseline recipe in the rows; none without such rows."""
+    path = folder / "baselines.jsonl"
+    recipes = {
+        row["recipe"]: f"{row['recipe']}, {row['size']['layers']} layers of width {row['size']['width']}, "
+        f"words of {row['settings']['length']}, at most {row['settings']['steps']} steps of "
+        f"{row['settings']['batch']} words"
+        for row in (records.read(path) if path.exists() else ())
+        if row.get("finished", True) and {"size", "settings"} <= set(row)
+    }
+    return (f"Baselines: {'; '.join(recipes.values())}.",) if recipes else ()
+
+
 def results(folder: Path) -> tuple[Table, list[Row]]:
     """(the table, the same as JSON objects): median failing lengths from the rows in a folder, beside the published."""
     source, numbers = published()
     rows, objects, previous = [], [], None
-    for task, cell, recipe, group in in_order(collect(folder), PUBLISHED_CELLS):
+    for task, cell, recipe, group in _groups(folder):
         reported = numbers.get((task, cell))
         here = group.summary() if recipe is not None else ("not run", "", "")
         there = reported.summary() if reported is not None else ("", "", "")
@@ -98,7 +134,7 @@ def seeds(folder: Path) -> tuple[Table, list[Row]]:
     """(the table, the same as JSON objects): failing length of every seed; a line is either ours or the paper's."""
     source, numbers = published()
     rows, objects = [], []
-    for task, cell, recipe, group in in_order(collect(folder), PUBLISHED_CELLS):
+    for task, cell, recipe, group in _groups(folder):
         here = [str(group.seeds[seed]) if seed in group.seeds else NOT_RUN for seed in SEEDS]
         middle, span = str(median(group.lengths) or ""), min_max(group.lengths)
         origin = "not run" if recipe is None else f"here, {recipe}"

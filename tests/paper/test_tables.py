@@ -7,9 +7,20 @@ from typing import Any
 
 import pytest
 
-from exactstate.evaluate.tables import median
-from paper.tables import format_radius, paper_full_table, published, results, seeds, story_learning_table, text_table
-from tests.evaluate.test_tables import fill, sweep_row
+from exactstate.errors import InvalidInput
+from exactstate.report.failing_lengths import median
+from paper.tables import (
+    format_radius,
+    paper_full_table,
+    parse_length,
+    published,
+    recipe_notes,
+    results,
+    seeds,
+    story_learning_table,
+    text_table,
+)
+from tests.report.test_failing_lengths import fill, sweep_row
 
 NUMBERS = published()[1]
 
@@ -19,6 +30,28 @@ def test_median_and_range_of_the_published_seeds(task: str, cell: str) -> None:
     reported = NUMBERS[task, cell]
     assert median(reported.learned) == reported.median
     assert tuple(reported.range) == ((min(reported.learned), max(reported.learned)) if reported.learned else ())
+
+
+@pytest.mark.parametrize("text", ["186", "≥512k", "≥1M", "≥100"])
+def test_parse_length_reads_what_is_printed(text: str) -> None:
+    assert str(parse_length(text)) == text
+
+
+def test_parse_length_refuses_fractions() -> None:
+    assert parse_length("x") is None
+    with pytest.raises(InvalidInput, match=r"a failing length is 186, >=512k or x; got '1\.5k'"):
+        parse_length("1.5k")
+
+
+def test_recipe_notes_describe_the_baselines(tmp_path: Path) -> None:
+    assert recipe_notes(tmp_path) == ()
+    row = {"task": "S4", "cell": "aussm", "recipe": "cpu", "seed": 42, "learned": False}
+    size = {"size": {"layers": 2, "width": 32}, "settings": {"length": 64, "steps": 1000, "batch": 8}}
+    fill(tmp_path, [], baselines=[row, {**row, **size}, {**row, **size, "recipe": "paper", "finished": False}])
+    wanted = "Baselines: cpu, 2 layers of width 32, words of 64, at most 1000 steps of 8 words."
+    assert recipe_notes(tmp_path) == (wanted,)
+    assert wanted in results(tmp_path)[0].notes
+    assert wanted in seeds(tmp_path)[0].notes
 
 
 def test_results_never_fill_in_published_figures_for_missing_runs(tmp_path: Path) -> None:

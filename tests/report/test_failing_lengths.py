@@ -1,4 +1,4 @@
-"""Tables of failing lengths from rows: lengths, medians, the join of rows, and the three output formats."""
+"""Tables of failing lengths from rows: lengths, medians, the join of rows, and the output formats."""
 
 from __future__ import annotations
 
@@ -10,19 +10,7 @@ from typing import Any
 import pytest
 
 from exactstate import records
-from exactstate.baselines.cells import CELLS
-from exactstate.errors import InvalidInput
-from exactstate.evaluate.tables import (
-    FailingLength,
-    Table,
-    collect,
-    in_order,
-    median,
-    min_max,
-    recipe_notes,
-    results_table,
-    seeds_table,
-)
+from exactstate.report.failing_lengths import FailingLength, Table, collect, failing_lengths, in_order, median, min_max
 
 
 def sweep_row(**changes: Any) -> dict[str, Any]:
@@ -41,19 +29,8 @@ def fill(folder: Path, sweeps: list[dict[str, Any]], **others: list[dict[str, An
 
 def line(folder: Path, task: str, cell: str) -> dict[str, Any]:
     """The one object of a task and cell, without the two."""
-    (found,) = (entry for entry in results_table(folder)[1] if (entry["task"], entry["cell"]) == (task, cell))
+    (found,) = (entry for entry in failing_lengths(folder)[1] if (entry["task"], entry["cell"]) == (task, cell))
     return {key: found[key] for key in ("failing_length", "range", "learned")}
-
-
-@pytest.mark.parametrize("text", ["186", "≥512k", "≥1M", "≥100"])
-def test_failing_length_parses_what_it_prints(text: str) -> None:
-    assert str(FailingLength.parse(text)) == text
-
-
-def test_failing_length_parse_refuses_fractions() -> None:
-    assert FailingLength.parse("x") is None
-    with pytest.raises(InvalidInput, match=r"a failing length is 186, >=512k or x; got '1\.5k'"):
-        FailingLength.parse("1.5k")
 
 
 def test_failing_length_without_a_failure_sorts_last() -> None:
@@ -67,13 +44,11 @@ def test_median_of_an_open_pair_is_the_lower() -> None:
     assert median([]) is None
 
 
-def test_results_table_lists_only_what_was_run(tmp_path: Path) -> None:
-    assert results_table(tmp_path)[1] == seeds_table(tmp_path)[1] == []
-    fill(tmp_path, [sweep_row()])
-    assert [entry["task"] for entry in results_table(tmp_path)[1]] == ["S3"]
+def test_failing_lengths_of_an_empty_folder(tmp_path: Path) -> None:
+    assert failing_lengths(tmp_path)[1] == []
 
 
-def test_results_table_takes_the_median_over_the_seeds_that_learned(tmp_path: Path) -> None:
+def test_failing_lengths_takes_the_median_over_the_seeds_that_learned(tmp_path: Path) -> None:
     rows = [
         sweep_row(failing_length=100), sweep_row(seed=43, failing_length=140), sweep_row(seed=44, failing_length=None),
         sweep_row(seed=45, failing_length=3, learned=False),
@@ -82,15 +57,14 @@ def test_results_table_takes_the_median_over_the_seeds_that_learned(tmp_path: Pa
     assert found == {"failing_length": "140", "range": "[100; ≥64k]", "learned": "3/4"}
 
 
-def test_seeds_table_has_a_column_for_every_seed_in_the_rows(tmp_path: Path) -> None:
+def test_failing_lengths_have_every_seed(tmp_path: Path) -> None:
     fill(tmp_path, [sweep_row(failing_length=100), sweep_row(seed=7, learned=False), sweep_row(task="S4", seed=44)])
-    table, objects = seeds_table(tmp_path)
-    assert table.header == ("task", "cell", "recipe", "7", "42", "44", "median", "range")
-    assert table.rows[0] == ("S3", "Mamba⁻", "cpu", "×", "100", "-", "100", "[100; 100]")
-    assert objects[1]["seeds"] == {"7": "-", "42": "-", "44": "120"}
+    table, objects = failing_lengths(tmp_path)
+    assert table.rows[0] == ("S3", "Mamba⁻", "cpu", "100", "[100; 100]", "1/2")
+    assert [entry["seeds"] for entry in objects] == [{"7": "×", "42": "100"}, {"44": "120"}]
 
 
-def test_results_table_marks_certificates_with_a_dagger(tmp_path: Path) -> None:
+def test_failing_lengths_marks_certificates_with_a_dagger(tmp_path: Path) -> None:
     trained = [
         {"task": "S3", "recipe": "induce", "seed": seed, "certified": True, "heads_given": None} for seed in (42, 43)
     ]
@@ -109,20 +83,9 @@ def test_results_table_marks_certificates_with_a_dagger(tmp_path: Path) -> None:
     assert line(tmp_path, "S3", "nfsm")["learned"] == "2/3, 1 swept", "given heads are a different experiment"
 
 
-def test_results_table_of_a_task_that_no_seed_learned(tmp_path: Path) -> None:
+def test_failing_lengths_of_a_task_that_no_seed_learned(tmp_path: Path) -> None:
     fill(tmp_path, [], baselines=[{"task": "S4", "cell": "aussm", "recipe": "cpu", "seed": 42, "learned": False}])
     assert line(tmp_path, "S4", "aussm") == {"failing_length": "×", "range": "", "learned": "0/1"}
-
-
-def test_recipe_notes_describe_the_baselines(tmp_path: Path) -> None:
-    assert recipe_notes(tmp_path) == ()
-    row = {"task": "S4", "cell": "aussm", "recipe": "cpu", "seed": 42, "learned": False}
-    size = {"size": {"layers": 2, "width": 32}, "settings": {"length": 64, "steps": 1000, "batch": 8}}
-    fill(tmp_path, [], baselines=[row, {**row, **size}, {**row, **size, "recipe": "paper", "finished": False}])
-    wanted = "Baselines: cpu, 2 layers of width 32, words of 64, at most 1000 steps of 8 words."
-    assert recipe_notes(tmp_path) == (wanted,)
-    assert wanted in results_table(tmp_path)[0].notes
-    assert wanted in seeds_table(tmp_path)[0].notes
 
 
 def test_collect_ignores_unfinished_baselines(tmp_path: Path) -> None:
@@ -153,23 +116,14 @@ def test_in_order_puts_known_tasks_first_and_recipes_on_lines_of_their_own(tmp_p
     ]  # fmt: skip
 
 
-def test_in_order_lists_cells_that_were_not_run_when_asked(tmp_path: Path) -> None:
-    listed = list(in_order(collect(tmp_path), always=tuple(CELLS)))
-    assert len(listed) == 11 * len(CELLS)
-    assert {recipe for _, _, recipe, _ in listed} == {None}
-
-
-def test_table_renders_as_text_markdown_and_html() -> None:
+def test_table_renders_as_text_and_markdown() -> None:
     table = Table(title="T", header=("a", "b"), rows=[("1|2", "<x>"), ("", "longer")], notes=("n",))
-    assert table.render("text").splitlines() == ["T", "", "a    b", "---  ------", "1|2  <x>", "     longer", "", "n"]
-    assert table.render("markdown").splitlines()[2:5] == ["| a | b |", "| --- | --- |", r"| 1\|2 | <x> |"]
-    assert "<td>1|2</td><td>&lt;x&gt;</td>" in table.render("html")
+    assert table.text().splitlines() == ["T", "", "a    b", "---  ------", "1|2  <x>", "     longer", "", "n"]
+    assert table.markdown().splitlines()[2:5] == ["| a | b |", "| --- | --- |", r"| 1\|2 | <x> |"]
 
 
 def test_tables_need_no_torch(tmp_path: Path) -> None:
     program = "import sys; sys.modules['torch'] = None; from exactstate.cli._app import run; run(sys.argv[1:])"
     fill(tmp_path, [sweep_row()])
-    done = subprocess.run(
-        [sys.executable, "-c", program, "table", "results", "--rows", str(tmp_path)], capture_output=True, text=True
-    )
+    done = subprocess.run([sys.executable, "-c", program, "table", str(tmp_path)], capture_output=True, text=True)
     assert "Mamba⁻" in done.stdout, done.stderr

@@ -1,8 +1,7 @@
-"""Tables of failing lengths from result rows: `exactstate table results` and `exactstate table seeds`.
+"""The table of failing lengths, by task and cell: `exactstate table FOLDER`.
 
 A folder of rows holds `training.jsonl` (NFSM runs), `baselines.jsonl` (runs of other cells) and `sweeps.jsonl` (length
-sweeps of both). `collect` joins them by task, cell, recipe and seed; `results_table` and `seeds_table` lay them out.
-No torch.
+sweeps of both). `collect` joins them by task, cell, recipe and seed; `failing_lengths` lays them out. No torch.
 """
 
 from __future__ import annotations
@@ -11,18 +10,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import total_ordering
-from html import escape
 from pathlib import Path
 
 from exactstate import records
 from exactstate.baselines.cells import CELLS
-from exactstate.errors import InvalidInput
 from exactstate.records import Row
+from exactstate.tasks import NAMES
 
-TASKS = ("Z2", "Z16", "S3", "S4", "A5", "M11", "DFF5", "FF", "TSO3", "TSO4", "TSO5")
-"""Tables list tasks in this order and cells in that of `exactstate.baselines.CELLS`, others after them."""
 NOT_LEARNED = "×"
-NOT_RUN = "-"
 DAGGER = "†"
 """Marks a certified run."""
 LEGEND = "† the extracted tables match the target exactly, which proves every length. k = 1024, M = 1024 k."
@@ -37,10 +32,6 @@ class Table:
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     notes: tuple[str, ...] = ()
-
-    def render(self, form: str) -> str:
-        """As "text", "markdown" or "html"."""
-        return {"text": self.text, "markdown": self.markdown, "html": self.html}[form]()
 
     def text(self) -> str:
         """Columns separated by two spaces."""
@@ -57,25 +48,6 @@ class Table:
         rule = "|".join([" --- "] * len(self.header))
         body = [line(self.header), f"|{rule}|", *map(line, self.rows)]
         return "\n".join([f"**{self.title}**", "", *body, "", *(f"{note}  " for note in self.notes)])
-
-    def html(self) -> str:
-        """A table element with a caption, then the notes as a paragraph."""
-
-        def line(cells: tuple[str, ...], tag: str) -> str:
-            return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
-
-        return "\n".join(
-            [
-                "<table>",
-                f"<caption>{escape(self.title)}</caption>",
-                f"<thead>{line(self.header, 'th')}</thead>",
-                "<tbody>",
-                *(line(row, "td") for row in self.rows),
-                "</tbody>",
-                "</table>",
-                f"<p>{'<br>'.join(map(escape, self.notes))}</p>",
-            ]
-        )
 
 
 @total_ordering
@@ -97,18 +69,6 @@ class FailingLength:
             if self.value and self.value % UNITS[unit] == 0:
                 return f"≥{self.value // UNITS[unit]}{unit}"
         return f"≥{self.value}"
-
-    @classmethod
-    def parse(cls, text: str) -> FailingLength | None:
-        """Parse a table cell such as `186` or `>=512k`; None for `x`, not learned."""
-        if text in ("x", NOT_LEARNED):
-            return None
-        digits = text.removeprefix(">=").removeprefix("≥")
-        unit = UNITS.get(digits[-1:], 1)
-        number = digits[:-1] if unit > 1 else digits
-        if not number.isdecimal():
-            raise InvalidInput(f"a failing length is 186, >=512k or x; got {text!r}.")
-        return cls(int(number) * unit, text != digits)
 
 
 def median(lengths: Sequence[FailingLength]) -> FailingLength | None:
@@ -218,72 +178,34 @@ def _rows(path: Path) -> Iterator[Row]:
     return records.read(path) if path.exists() else iter(())
 
 
-def in_order(groups: Collected, always: Sequence[str] = ()) -> Iterator[tuple[str, str, str | None, RunGroup]]:
-    """(task, cell, recipe, group) in table order.
+def in_order(groups: Collected) -> Iterator[tuple[str, str, str, RunGroup]]:
+    """(task, cell, recipe, group): tasks and cells in the order in which exactstate lists them, others after them."""
 
-    Cells in `always` are listed for every task of `TASKS`; where there is no run, recipe is None and the group empty.
-    """
-    known = [(task, cell) for task in TASKS for cell in CELLS if cell in always or (task, cell) in groups]
-    for task, cell in [*known, *sorted(key for key in groups if key not in set(known))]:
-        recipes = groups.get((task, cell), {})
-        for recipe in sorted(recipes):
-            yield task, cell, recipe, recipes[recipe]
-        if not recipes:
-            yield task, cell, None, RunGroup()
+    def place(key: tuple[str, str]) -> tuple[int, str, int, str]:
+        (task, cell), cells = key, list(CELLS)
+        return (
+            NAMES.index(task) if task in NAMES else len(NAMES), task,
+            cells.index(cell) if cell in cells else len(cells), cell,
+        )  # fmt: skip
 
-
-def _title(cell: str) -> str:
-    return CELLS[cell].title if cell in CELLS else cell
+    for task, cell in sorted(groups, key=place):
+        for recipe in sorted(groups[task, cell]):
+            yield task, cell, recipe, groups[task, cell][recipe]
 
 
-def recipe_notes(folder: Path) -> tuple[str, ...]:
-    """One sentence with the size and the budget of every baseline recipe in the rows; none without such rows."""
-    recipes = {
-        row["recipe"]: f"{row['recipe']}, {row['size']['layers']} layers of width {row['size']['width']}, "
-        f"words of {row['settings']['length']}, at most {row['settings']['steps']} steps of "
-        f"{row['settings']['batch']} words"
-        for row in _rows(folder / "baselines.jsonl")
-        if row.get("finished", True) and {"size", "settings"} <= set(row)
-    }
-    return (f"Baselines: {'; '.join(recipes.values())}.",) if recipes else ()
-
-
-def results_table(folder: Path) -> tuple[Table, list[Row]]:
-    """(the table, the same as JSON objects): median failing length of every task, cell and recipe in the rows."""
+def failing_lengths(folder: Path) -> tuple[Table, list[Row]]:
+    """(the table of medians, the same with every seed as JSON objects) of every task, cell and recipe in the rows."""
     rows, objects, previous = [], [], None
     for task, cell, recipe, group in in_order(collect(folder)):
         length, span, learned = group.summary()
-        rows.append((task if task != previous else "", _title(cell), str(recipe), length, span, learned))
+        title = CELLS[cell].title if cell in CELLS else cell
+        rows.append((task if task != previous else "", title, recipe, length, span, learned))
         objects.append({
             "task": task, "cell": cell, "recipe": recipe, "failing_length": length, "range": span, "learned": learned,
+            "seeds": {str(seed): str(result) for seed, result in sorted(group.seeds.items())},
         })  # fmt: skip
         previous = task
     return Table(
         title="Failing length", header=("task", "cell", "recipe", "failing length", "range", "learned"), rows=rows,
-        notes=(
-            "Median over the seeds that learned the task. ≥ L: no failure up to L. × no seed learned it.", LEGEND,
-            *recipe_notes(folder),
-        ),
-    ), objects  # fmt: skip
-
-
-def seeds_table(folder: Path) -> tuple[Table, list[Row]]:
-    """(the table, the same as JSON objects): failing length of every seed in the rows."""
-    groups = list(in_order(collect(folder)))
-    seeds = sorted({seed for *_, group in groups for seed in group.seeds})
-    rows, objects = [], []
-    for task, cell, recipe, group in groups:
-        lengths = [str(group.seeds[seed]) if seed in group.seeds else NOT_RUN for seed in seeds]
-        middle, span = str(median(group.lengths) or ""), min_max(group.lengths)
-        rows.append((task, _title(cell), str(recipe), *lengths, middle, span))
-        objects.append({
-            "task": task, "cell": cell, "recipe": recipe, "median": middle, "range": span,
-            "seeds": {str(seed): length for seed, length in zip(seeds, lengths, strict=True)},
-        })  # fmt: skip
-    return Table(
-        title="Failing length of every seed", rows=rows,
-        header=("task", "cell", "recipe", *map(str, seeds), "median", "range"),
-        notes=(
-            "≥ L: no failure up to L. × the seed did not learn the task. - not run.", LEGEND, *recipe_notes(folder),
-        ),
+        notes=("Median over the seeds that learned the task. ≥ L: no failure up to L. × no seed learned it.", LEGEND),
     ), objects  # fmt: skip

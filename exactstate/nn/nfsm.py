@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ from exactstate.nn.inputs import Rows, as_integers, check_call, steps_below, who
 from exactstate.nn.pretrained import Pretrained
 from exactstate.nn.soft import soft_states
 from exactstate.nn.wrapped import is_plain
+from exactstate.ops.eager import is_counted, is_exported, is_traced, is_transformed, without_autocast
+from exactstate.ops.flops import count_flops
 from exactstate.ops.interface import kernels, resolve
 from exactstate.ops.nfsm_op import NfsmCall, forward_eval, forward_sampled
 from exactstate.ops.ordered_linear import ordered_linear
@@ -202,7 +205,9 @@ class NFSM(Pretrained, nn.Module):
         call = self._call(x, state, lengths, cu_seqlens, resets, seed, params)
         if self.training and self.soft_temperature is not None:
             y, final = self._soft_pass(call, carry_gradient)
-        elif call.seed is not None or (torch.is_grad_enabled() and call.requires_grad):
+        elif call.seed is not None or (
+            call.requires_grad and (self.training if is_exported() else torch.is_grad_enabled())
+        ):
             y, finals = forward_sampled(call)
             final = finals if carry_gradient else indices_of(finals, self.heads)
         else:
@@ -250,7 +255,8 @@ class NFSM(Pretrained, nn.Module):
             )
         if self._group:
             raise InvalidInput("a step cannot be split over ranks: stream with a layer without process_group.")
-        if self.training or torch.is_grad_enabled() or torch.compiler.is_compiling() or not is_plain(self.out_proj):
+        watched = torch.is_grad_enabled() or is_traced(x) or is_transformed()
+        if self.training or watched or not is_plain(self.out_proj):
             y, state = self(x[:, None], state)
             return y[:, 0], state
         start, _ = self._start(state, x.shape[0])
@@ -264,7 +270,7 @@ class NFSM(Pretrained, nn.Module):
 
     def logits(self, x: Tensor) -> tuple[Tensor, ...]:
         """One array per head, ... d d: entry [j, k] scores the move from index k to index j; differentiable."""
-        source = self._logit_source(x.reshape(x.shape[:-1].numel(), x.shape[-1]))
+        source = self._logit_source(x.reshape(prod(x.shape[:-1]), x.shape[-1]))
         flat = ordered_linear(source.input, source.weight, source.bias, self.backend)
         return tuple(
             flat[:, at : at + d * d].view(*x.shape[:-1], d, d).transpose(-1, -2)
@@ -276,6 +282,8 @@ class NFSM(Pretrained, nn.Module):
         self, x: Tensor, *, lengths: Tensor | None = None, resets: Tensor | None = None
     ) -> tuple[Tensor, ...]:  # fmt: skip
         """The table of each step in evaluation, one array per head (B L d): entry k is where index k goes."""
+        if is_traced(x):
+            raise InvalidInput("tables are read from a layer with numbers, outside of tracers; record its call.")
         rows, _ = check_call(self.config.width, x, lengths, None, resets)
         B, L = rows.shape[:2]
         source = self._logit_source(rows.reshape(B * L, self.config.width))
@@ -308,7 +316,7 @@ class NFSM(Pretrained, nn.Module):
         if not is_plain(self.mix_proj):
             return self._cast(self.mix_proj(rows.to(self.bias.dtype)))
         weight, bias = self._cast(self.mix_proj.weight), self._cast(self.mix_proj.bias)
-        flat = rows.reshape(rows.shape[:-1].numel(), rows.shape[-1])
+        flat = rows.reshape(prod(rows.shape[:-1]), rows.shape[-1])
         return ordered_linear(flat, weight, bias, self.backend).view(*rows.shape[:-1], len(bias))
 
     def _call(
@@ -317,10 +325,12 @@ class NFSM(Pretrained, nn.Module):
         readout_params: Callable[[], tuple[Tensor, Tensor, Tensor]],
     ) -> NfsmCall:  # fmt: skip
         """The arguments of a pass over these inputs."""
+        if is_counted():
+            count_flops()
         lengths, cu_seqlens = as_integers("lengths", lengths), as_integers("cu_seqlens", cu_seqlens)
         rows, index = check_call(self.config.width, x, lengths, cu_seqlens, resets)
         batch = len(cu_seqlens) - 1 if cu_seqlens is not None else (rows if index is None else index).shape[0]
-        with torch.autocast(rows.device.type, enabled=False):  # an arg max of half-precision logits is full of ties
+        with without_autocast(rows.device):  # an arg max of half-precision logits is full of ties
             start, carry = self._start(state, batch)
             return NfsmCall(
                 self.logit_input(rows), self._cast(self.weight), self._cast(self.bias), *readout_params(), carry,

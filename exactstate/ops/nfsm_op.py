@@ -15,6 +15,7 @@ To add an option of the layer: add a field to `NfsmCall` (a tensor before `heads
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, NamedTuple, get_type_hints
 
 import torch
@@ -22,8 +23,17 @@ from torch import Tensor
 
 from exactstate.errors import InvalidInput
 from exactstate.ops import sequence_parallel
-from exactstate.ops.eager import autograd_function, is_traced
+from exactstate.ops.eager import (
+    autograd_function,
+    is_exported_to_onnx,
+    is_traced,
+    is_transformed,
+    one_by_one,
+    refuse_derivative,
+    without_autocast,
+)
 from exactstate.ops.interface import Kernels, LogitGradients, kernels
+from exactstate.ops.plain import plain_eval
 from exactstate.ops.segments import (
     Layout,
     LogitSource,
@@ -184,13 +194,16 @@ _ARGUMENTS = ", ".join(f"{_SCHEMA_TYPES[kind]} {name}" for name, kind in get_typ
 
 def forward_sampled(call: NfsmCall) -> tuple[Tensor, Tensor]:
     """(output: rows m, final states as one-hot rows: B S), differentiable; sampled if the call has a seed."""
-    output, finals, *_ = (_forward_op if is_traced() else _forward_eager)(*call)
+    output, finals, *_ = (_forward_op if is_traced(call.input) else _forward_eager)(*call)
     return output, finals
 
 
 def forward_eval(call: NfsmCall) -> tuple[Tensor, Tensor]:
     """(output: rows m, final states: B r) of the arg max tables; without a gradient."""
-    output, finals = (_eval_op if is_traced() else _evaluate)(*call)
+    if is_exported_to_onnx():
+        return plain_eval(call)
+    function = _eval_op if is_traced(call.input) else _eval_eager if is_transformed() else _evaluate
+    output, finals = function(*call)
     return output, finals
 
 
@@ -206,7 +219,7 @@ def _forward(*flat: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor
     layout, noise = call.layout(), call.noise()
     tables_of = _table_maker(call, call.source(ops, logits=noise is not None))
     rows, device = call.rows, call.input.device
-    states = torch.zeros(rows.numel(), len(heads), dtype=cell_dtype(heads), device=device)
+    states = torch.zeros(prod(rows), len(heads), dtype=cell_dtype(heads), device=device)
     kept = states.new_empty(0, sum(heads))
     stretches, made = _exchange(call, layout, tables_of) if call.group else (None, None)
     at = (layout if stretches is None else layout.started(stretches.start(call.start))).starts.to(device)
@@ -214,7 +227,7 @@ def _forward(*flat: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor
         tables = made if made is not None else tables_of(window)
         at = ops.trajectories(tables, window, at, states, heads)
         if call.chunk == 0:
-            kept = _padded_to(tables, rows.numel())
+            kept = _padded_to(tables, prod(rows))
     vectors = ops.project_values(call.values.contiguous(), call.out_weight.contiguous(), heads).contiguous()
     output = ops.read_out(vectors, call.out_bias.contiguous(), states, heads)
     last = layout.final_states(at) if stretches is None else stretches.final(call.start)
@@ -254,7 +267,7 @@ def _exchange(
     """The tables of all stretches; and those of this one's rows, unless they are made chunk by chunk."""
     ops, heads, device = kernels(call.backend), call.heads, call.input.device
     sizes = torch.tensor(heads)
-    scratch = torch.zeros(call.rows.numel(), len(heads), dtype=cell_dtype(heads), device=device)
+    scratch = torch.zeros(prod(call.rows), len(heads), dtype=cell_dtype(heads), device=device)
     # from every index of the largest head at once in all heads; a smaller head repeats its last index
     ats = [
         layout.started(torch.minimum(torch.tensor(k), sizes - 1).expand(len(call.start), -1)).starts.to(device)
@@ -276,8 +289,8 @@ def _forward_fake(*flat: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, T
     return (
         like.new_empty(*rows, width),
         like.new_empty(call.start.shape[0], indices),
-        like.new_empty(rows.numel(), len(call.heads), dtype=cells),
-        like.new_empty(0 if call.chunk else rows.numel(), indices, dtype=cells),
+        like.new_empty(prod(rows), len(call.heads), dtype=cells),
+        like.new_empty(0 if call.chunk else prod(rows), indices, dtype=cells),
         like.new_empty(indices, width),
         like.new_empty(_exchanged_shape(call), dtype=cells),
     )
@@ -300,11 +313,11 @@ def _evaluate(*flat: Any) -> tuple[Tensor, Tensor]:
     tables = None if source.index is None else _distinct_tables(call, source)
     if tables is None:
         source = call.plain_source()
-        states = torch.zeros(rows.numel(), len(heads), dtype=torch.int64, device=device)
+        states = torch.zeros(prod(rows), len(heads), dtype=torch.int64, device=device)
         for window in windows(layout.segments, call.chunk):
             at = ops.argmax_trajectories(source, window, at, states, heads)
     else:  # one table per distinct row
-        states = torch.zeros(rows.numel(), len(heads), dtype=cell_dtype(heads), device=device)
+        states = torch.zeros(prod(rows), len(heads), dtype=cell_dtype(heads), device=device)
         at = ops.trajectories(tables, layout.segments, at, states, heads, source.index)
     vectors = ops.project_values(call.values.contiguous(), call.out_weight.contiguous(), heads)
     output = ops.read_out(vectors, call.out_bias.contiguous(), states, heads)
@@ -395,7 +408,7 @@ def _checked_backward(
     """`_backward` for callers of the operator; autograd passes what the forward pass made."""
     call = NfsmCall(*flat)
     call.check()
-    heads, rows = call.heads, call.rows.numel()
+    heads, rows = call.heads, prod(call.rows)
     S, kind, cell = sum(heads), call.values.dtype, cell_dtype(heads)
     wanted = {
         "output_grad": (output_grad, (*call.rows, len(call.out_bias)), kind),
@@ -443,7 +456,7 @@ def _backward_by(function: Callable[..., Gradients]) -> Callable[..., tuple[Tens
         states, tables, vectors, exchanged, *tensors = ctx.saved_tensors  # once: a checkpoint recomputes them
         saved = states, tables, vectors, exchanged
         wants_input = ctx.needs_input_grad[0]
-        with torch.autocast(output_grad.device.type, enabled=False):
+        with without_autocast(output_grad.device):
             grads: list[Tensor | None] = list(
                 function(output_grad.contiguous(), finals_grad, *saved, wants_input, *tensors, *ctx.options)
             )
@@ -480,6 +493,7 @@ def _padded_to(tables: Tensor, rows: int) -> Tensor:
 def _op(name: str, function: Callable[..., Any], fake: Callable[..., Any], schema: str) -> Any:
     op = torch.library.custom_op(f"exactstate::{name}", function, mutates_args=(), schema=schema)
     op.register_fake(fake)
+    op.register_vmap(one_by_one(op))
     return op
 
 
@@ -492,4 +506,7 @@ _forward_op = _op("nfsm_forward", _forward, _forward_fake, f"({_ARGUMENTS}) -> {
 _backward_op = _op("nfsm_backward", _checked_backward, _backward_fake, f"({_SAVED}, {_ARGUMENTS}) -> {_SEVEN}")
 _eval_op = _op("nfsm_eval", _evaluate, _evaluate_fake, f"({_ARGUMENTS}) -> (Tensor, Tensor)")
 _forward_op.register_autograd(_backward_by(_backward_op), setup_context=_setup_context)
+_backward_op.register_autograd(refuse_derivative)
+_eval_op.register_autograd(refuse_derivative)
 _forward_eager = autograd_function(_forward, _setup_context, _backward_by(autograd_function(_backward)))
+_eval_eager = autograd_function(_evaluate)

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from exactstate.errors import InvalidInput
-from exactstate.ops.eager import autograd_function, is_traced
+from exactstate.ops.eager import autograd_function, is_exported_to_onnx, is_traced, one_by_one
 from exactstate.ops.interface import kernels
+from exactstate.ops.plain import plain_linear
 from exactstate.ops.torch_kernels import blas_logits
 
 
@@ -32,7 +33,7 @@ def _linear(rows: Tensor, weight: Tensor, bias: Tensor, backend: str) -> Tensor:
 
 
 def _linear_fake(rows: Tensor, weight: Tensor, bias: Tensor, backend: str) -> Tensor:
-    return rows.new_empty(len(rows), len(weight))
+    return rows.new_empty(rows.shape[0], weight.shape[0])
 
 
 def _linear_setup(ctx: Any, inputs: Any, output: Any) -> None:
@@ -52,6 +53,7 @@ def _linear_backward(ctx: Any, output_grad: Tensor) -> tuple[Tensor | None, Tens
 
 _op = torch.library.custom_op("exactstate::ordered_linear", _linear, mutates_args=())
 _op.register_fake(_linear_fake)
+_op.register_vmap(one_by_one(_op))
 _op.register_autograd(_linear_backward, setup_context=_linear_setup)
 _eager = autograd_function(_linear, _linear_setup, _linear_backward)
 
@@ -62,5 +64,7 @@ def ordered_linear(rows: Tensor, weight: Tensor, bias: Tensor, backend: str) -> 
     There a row's bits do not depend on the rows beside it. On `tree`, and in half precision everywhere, the sums are
     those of a matrix product.
     """
-    product: Tensor = (_op if is_traced() else _eager)(rows, weight, bias, backend)
+    if is_exported_to_onnx():
+        return plain_linear(rows, weight, bias, backend)
+    product: Tensor = (_op if is_traced(rows) else _eager)(rows, weight, bias, backend)
     return product

@@ -12,3 +12,8 @@ def printable(text: str) -> str:
     if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def one_line(name: str) -> str:
+    """A name as part of a line: ends of lines in it are escaped, too, so that it cannot imitate a line of its own."""
+    return printable(name).replace("\n", "\\n")

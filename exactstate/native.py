@@ -56,7 +56,7 @@ _OBSERVED = [_POINTER, _POINTER, _POINTER]  # nodes, outputs, counts
 _MERGER = [
     *(*_TREE, *_OBSERVED, _SIZE),
     *(_INT, _INT, _INT, _POINTER, _SIZE, _SIZE),  # Mealy, noisy, order, ranks, symbols, outputs
-    *(_POINTER, _SIZE, _SIZE, _SIZE, _SIZE),  # priors, weights of right and wrong outputs, threshold, refused merge
+    *(_POINTER, _SIZE, _SIZE, _SIZE),  # priors, weights of right and wrong outputs, refused merge
 ]
 _PARTITION_MACHINE = [
     *(*_TREE, *_OBSERVED, _SIZE),

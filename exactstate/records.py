@@ -63,6 +63,16 @@ def read(path: str | os.PathLike[str]) -> Iterator[Row]:
                 raise BrokenFile(path, f"a JSON object was wanted; got {_excerpt(line)}.", number)
 
 
+def mend(path: str | os.PathLike[str]) -> None:
+    """Remove an incomplete last line, as a killed program or a full disk leaves one."""
+    file = os.open(path, os.O_RDWR | os.O_APPEND)
+    try:
+        _lock(file)
+        _mend(file)
+    finally:
+        os.close(file)
+
+
 def write_atomically(path: str | os.PathLike[str], data: str | bytes) -> None:
     """Replace the file atomically: a reader sees the old content or the new one; an error leaves no file behind.
 

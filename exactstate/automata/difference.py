@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactstate._text import one_line
 from exactstate.automata.equivalence import distinguishing_word
 from exactstate.automata.machine import Mealy, Moore, format_word
 from exactstate.errors import InvalidMachine
@@ -31,8 +32,8 @@ class TransitionDifference:
     second: tuple[str, str]
 
     def explain(self) -> str:
-        state = self.state if self.state == self.other_state else f"{self.state} ~ {self.other_state}"
-        (one, to), (other, other_to) = self.first, self.second
+        state = one_line(self.state if self.state == self.other_state else f"{self.state} ~ {self.other_state}")
+        (one, to), (other, other_to) = ((output, one_line(target)) for output, target in (self.first, self.second))
         return f"{state} on {self.symbol!r}: {one!r} to {to} in the first, {other!r} to {other_to} in the second"
 
 
@@ -82,7 +83,7 @@ class Difference:
             lines.append(f"  and {len(self.transitions) - most} more transitions")
         for which, names in zip(("first", "second"), self.unmatched, strict=True):
             if names:
-                shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+                shown = ", ".join(map(one_line, names[:8])) + (", ..." if len(names) > 8 else "")
                 lines.append(f"  only in the {which}: {len(names)} states ({shown})")
         return "\n".join(lines)
 
@@ -95,10 +96,12 @@ def difference(first: Moore | Mealy, second: Moore | Mealy) -> Difference:
     equivalent: the same outputs on every word of 2 symbols.
     """
     one, other = first.to_mealy(), second.to_mealy()
-    common = tuple(name for name in one.symbols if name in other.symbols)
+    known = set(other.symbols)
+    common = tuple(name for name in one.symbols if name in known)
     if not common:
         raise InvalidMachine(
-            f"the machines have no symbol in common: {', '.join(one.symbols[:4])} and {', '.join(other.symbols[:4])}."
+            f"the machines have no symbol in common: {', '.join(map(one_line, one.symbols[:4]))} and "
+            f"{', '.join(map(one_line, other.symbols[:4]))}."
         )
     a, b = _restricted(one, common), _restricted(other, common)
     word = distinguishing_word(a, b)
@@ -114,12 +117,14 @@ def difference(first: Moore | Mealy, second: Moore | Mealy) -> Difference:
 
 
 def _without(names: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
-    return tuple(name for name in names if name not in others)
+    known = set(others)
+    return tuple(name for name in names if name not in known)
 
 
 def _restricted(machine: Mealy, symbols: tuple[str, ...]) -> Mealy:
     """The machine with these symbols only, in this order."""
-    rows = [machine.symbols.index(name) for name in symbols]
+    number = {name: a for a, name in enumerate(machine.symbols)}
+    rows = [number[name] for name in symbols]
     return Mealy(
         symbols=symbols, tables=machine.tables[rows], states=machine.states, start=machine.start,
         outputs=machine.outputs, readout=machine.readout[rows],

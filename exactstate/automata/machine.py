@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from exactstate._text import one_line
 from exactstate._types import Ints
 from exactstate.automata.run import smallest_dtype, trajectories
 from exactstate.errors import InvalidMachine, InvalidWord
@@ -286,6 +287,7 @@ class Mealy(_Machine):
 
 
 _SHOWN_SYMBOLS = 24
+_HALF = _SHOWN_SYMBOLS // 2
 
 
 def format_word(word: Sequence[str]) -> str:
@@ -296,10 +298,10 @@ def format_word(word: Sequence[str]) -> str:
     """
     if not word:
         return "the empty word"
+    shown = list(map(one_line, word if len(word) <= _SHOWN_SYMBOLS else (*word[:_HALF], *word[-_HALF:])))
     if len(word) <= _SHOWN_SYMBOLS:
-        return f"'{' '.join(word)}'"
-    half = _SHOWN_SYMBOLS // 2
-    return f"'{' '.join(word[:half])} ... {' '.join(word[-half:])}' ({len(word)} symbols)"
+        return f"'{' '.join(shown)}'"
+    return f"'{' '.join(shown[:_HALF])} ... {' '.join(shown[_HALF:])}' ({len(word)} symbols)"
 
 
 def _keep(machine: object, name: str, value: object) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from exactstate._text import one_line
 from exactstate.cli._cluster import Cluster, Partition, Workers
 from exactstate.cli._machines import Missing, read_any
 from exactstate.cli._output import AsJson, count_progress, print_json, print_text
@@ -70,5 +71,6 @@ def conform(
         if transitions:
             for row in found.rows():
                 count = row["count"] or "never"
-                print_text(f"  {row['state']} on {row['symbol']!r}: {row['output']!r} to {row['target']}, {count}")
+                before, after = one_line(str(row["state"])), one_line(str(row["target"]))
+                print_text(f"  {before} on {row['symbol']!r}: {row['output']!r} to {after}, {count}")
     raise typer.Exit(0 if found else 1)

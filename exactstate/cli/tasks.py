@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from exactstate._text import one_line
 from exactstate.cli import _completion
 from exactstate.cli._output import AsJson, print_json, show, with_progress
 
@@ -117,5 +118,5 @@ def _show(task: Task, about: Description) -> None:
 
 
 def _some(names: tuple[str, ...], most: int = 8) -> str:
-    shown = "; ".join(names[:most])
+    shown = "; ".join(map(one_line, names[:most]))
     return f"{len(names)}: {shown}{'; ...' if len(names) > most else ''}"

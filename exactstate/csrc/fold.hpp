@@ -94,10 +94,17 @@ struct Graph {
         return score;
     }
 
-    void merge(int32_t edge, int32_t state) {
+    // Fold the target of an edge into a state for good; `see(edge)` gets the edges that states gained, `grown(node)` the
+    // nodes that something was added to.
+    template <class See, class Grown>
+    void merge(int32_t edge, int32_t state, See see, Grown grown) {
         const int32_t child = edges[edge].target;
         edges[edge].target = states[state];
         fold_any<true>(states[state], child);
+        const size_t first = edges.size() - links.size();
+        for (size_t i = 0; i < links.size(); ++i)
+            if (number[links[i].first] != NONE) see(int32_t(first + i));
+        for (const Pair& pair : pairs) grown(pair.left);
         links.clear(), first_seen.clear(), kept.clear(), counts.clear();
     }
 

@@ -27,7 +27,8 @@ struct Trial {
 };
 
 struct Blue {
-    int32_t edge, parent, node;  // its parent is the number of a state
+    int32_t edge, node;
+    int64_t visits, rank;  // when it was found, or something was added to it
 };
 
 // The best state for a blue node, on a tie the one that most transitions lead to, and the next best score.
@@ -55,20 +56,45 @@ struct Trials {
 struct Merger {
     Graph graph;
     int order;
-    int64_t threshold;
     int64_t refused;     // the number of a merge that is taken for a contradiction
     int64_t merges = 0;  // so far, in the orders that keep trials
     std::vector<Trials> trials;  // of blue nodes
     std::vector<int32_t> slot;   // of a blue node in `trials`
     std::vector<int32_t> free_slots;
     std::vector<NodeSet> changes;  // regions that each merge or promotion changed
-    std::vector<Blue> blue;
+    std::vector<Blue> blue;          // a heap, of one order; others look at all blue nodes in each step
+    std::vector<int32_t> edge_to;    // the edge that leads to a blue node
     std::vector<int32_t> entered{0};  // transitions that lead to every state
 
+    bool compares_all() const { return order == EVIDENCE || order == MARGIN; }
+
     bool comes_first(const Blue& a, const Blue& b) const {
-        if (order != SHORTLEX && graph.visits[a.node] != graph.visits[b.node])
-            return graph.visits[a.node] > graph.visits[b.node];
-        return graph.rank[a.node] < graph.rank[b.node];
+        if (order != SHORTLEX && a.visits != b.visits) return a.visits > b.visits;
+        return a.rank < b.rank;
+    }
+
+    Blue blue_at(int32_t edge) const {
+        const int32_t node = graph.edges[edge].target;
+        return {edge, node, graph.visits[node], graph.rank[node]};
+    }
+
+    void push(int32_t edge) {
+        blue.push_back(blue_at(edge));
+        edge_to[blue.back().node] = edge;
+        std::push_heap(blue.begin(), blue.end(), [this](const Blue& a, const Blue& b) { return comes_first(b, a); });
+    }
+
+    // The first blue node of the heap; entries from before something was added to their node are passed over.
+    bool pop(Blue& first) {
+        while (!blue.empty()) {
+            std::pop_heap(blue.begin(), blue.end(), [this](const Blue& a, const Blue& b) { return comes_first(b, a); });
+            first = blue.back();
+            blue.pop_back();
+            if (graph.edges[first.edge].target == first.node && graph.number[first.node] == NONE &&
+                graph.visits[first.node] == first.visits && graph.rank[first.node] == first.rank)
+                return true;
+        }
+        return false;
     }
 
     void find_fringe() {
@@ -78,14 +104,19 @@ struct Merger {
             for (int64_t a = 0; a < symbols; ++a) {
                 const int32_t edge = graph.table[s * symbols + a];
                 if (edge == NONE) continue;
-                const int32_t node = graph.edges[edge].target;
-                if (graph.number[node] == NONE) blue.push_back({edge, s, node});
+                if (graph.number[graph.edges[edge].target] == NONE) blue.push_back(blue_at(edge));
             }
     }
 
     void merge(const Blue& child, int32_t state) {
         forget(child.node);
-        graph.merge(child.edge, state);
+        const auto see = [this](int32_t edge) {
+            if (!compares_all()) push(edge);
+        };
+        const auto grown = [this](int32_t node) {
+            if (!compares_all() && edge_to[node] != NONE && graph.number[node] == NONE) push(edge_to[node]);
+        };
+        graph.merge(child.edge, state, see, grown);
         ++entered[state];
         changes.push_back(graph.changed);
         changes.back().add(child.node);
@@ -93,10 +124,18 @@ struct Merger {
 
     void promote(const Blue& child) {
         forget(child.node);
-        graph.promote(child.node);
+        promote(child.node);
         entered.push_back(1);
         changes.emplace_back();
         changes.back().add(child.node);  // from now on a region for itself, and its children are others
+    }
+
+    void promote(int32_t node) {
+        graph.promote(node);
+        if (compares_all()) return;
+        const int32_t* row = graph.table.data() + graph.number[node] * graph.set.symbols;
+        for (int64_t a = 0; a < graph.set.symbols; ++a)
+            if (row[a] != NONE) push(row[a]);
     }
 
     void forget(int32_t node) {
@@ -164,15 +203,13 @@ struct Merger {
         return best;
     }
 
-    bool enough(int64_t score) const { return score != IMPOSSIBLE && (!graph.set.noisy || score >= threshold); }
+    bool enough(int64_t score) const { return score != IMPOSSIBLE && (!graph.set.noisy || score >= 0); }
 
     // One merge or promotion; false when nothing is left.
     bool step() {
-        find_fringe();
-        if (blue.empty()) return false;
-        const auto before = [this](const Blue& a, const Blue& b) { return comes_first(a, b); };
-        if (order != EVIDENCE && order != MARGIN) {
-            const Blue child = *std::min_element(blue.begin(), blue.end(), before);
+        if (!compares_all()) {
+            Blue child{};
+            if (!pop(child)) return false;
             const Best found = best_state(child);
             if (enough(found.score))
                 merge(child, found.state);
@@ -180,7 +217,9 @@ struct Merger {
                 promote(child);
             return true;
         }
-        std::sort(blue.begin(), blue.end(), before);
+        find_fringe();
+        if (blue.empty()) return false;
+        std::sort(blue.begin(), blue.end(), [this](const Blue& a, const Blue& b) { return comes_first(a, b); });
         int64_t best = IMPOSSIBLE;
         int32_t state = NONE;
         Blue chosen{};
@@ -215,11 +254,9 @@ extern "C" {
 void* exactstate_merger_new(const int32_t* parent, const int32_t* symbol, const int64_t* visits, int64_t nodes,
                         const int32_t* node, const int32_t* output, const int64_t* count, int64_t observations,
                         int mealy, int noisy, int order, const int64_t* rank, int64_t symbols, int64_t outputs,
-                        const int64_t* prior, int64_t right, int64_t wrong, int64_t threshold,
-                        int64_t refused) {
+                        const int64_t* prior, int64_t right, int64_t wrong, int64_t refused) {
     Merger* merger = new Merger();
     merger->order = order;
-    merger->threshold = threshold;
     merger->refused = refused;
     Graph& graph = merger->graph;
     graph.set = {mealy != 0, noisy != 0, symbols, outputs, right, wrong};
@@ -244,7 +281,8 @@ void* exactstate_merger_new(const int32_t* parent, const int32_t* symbol, const 
     }
     for (int64_t o = 0; o < observations; ++o)  // outputs before the first symbol are those of no transition
         if (!mealy || node[o] > 0) graph.observe(node[o], output[o], count[o], mealy ? symbol[node[o]] : 0);
-    graph.promote(0);
+    merger->edge_to.assign(nodes, NONE);
+    merger->promote(0);
     return merger;
 }
 

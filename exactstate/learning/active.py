@@ -22,6 +22,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from exactstate import records
 from exactstate.automata import Mealy, minimize
 from exactstate.errors import BackendUnavailable, BudgetExceeded, InvalidConfig, InvalidInput, NotLearned
 from exactstate.learning.conformance import conformance_suite
@@ -33,13 +34,15 @@ ENGINES = ("lstar", "kv", "lsharp")
 RANDOM_WORDS = 200
 PATIENCE = 30.0
 """Seconds that a process may take for an answer."""
+MAX_ANSWER = 1 << 24
+"""Bytes of the longest answer: 16 MiB."""
 
 
 class ProcessSystem:
     """A program that reads a line of inputs, resets its state, and answers with a line of as many outputs."""
 
     def __init__(self, command: str, *, patience: float = PATIENCE) -> None:
-        self.command, self.patience, self.rest = command, patience, b""
+        self.command, self.patience = command, patience
         try:
             arguments = shlex.split(command)
             self.process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -67,22 +70,29 @@ class ProcessSystem:
         assert stdin is not None
         assert stdout is not None
         shown = " ".join(word[:8])
+        if any(len(symbol.split()) != 1 or symbol.split()[0] != symbol for symbol in word):
+            raise InvalidInput(f"a program is asked in words between blanks; an input of {shown!r} holds a blank.")
+        if select.select([stdout], [], [], 0)[0] and os.read(stdout.fileno(), 1 << 16):
+            raise InvalidInput(f"{self.command!r} printed a line that nobody asked for, before {shown!r}.")
         try:
             stdin.write(" ".join(word).encode() + b"\n")
             stdin.flush()
         except OSError:
             raise InvalidInput(f"{self.command!r} ended before it answered {shown!r}.") from None
-        until = time.monotonic() + self.patience
-        while b"\n" not in self.rest:
-            ready, _, _ = select.select([stdout], [], [], max(0.0, until - time.monotonic()))
-            if not ready:
+        until, answer = time.monotonic() + self.patience, bytearray()
+        while not answer.endswith(b"\n"):
+            left = until - time.monotonic()
+            if left <= 0 or not select.select([stdout], [], [], left)[0]:
                 raise InvalidInput(f"{self.command!r} did not answer {shown!r} within {self.patience:g} s.")
             part = os.read(stdout.fileno(), 1 << 16)
             if not part:
                 raise InvalidInput(f"{self.command!r} ended before it answered {shown!r}.")
-            self.rest += part
-        line, _, self.rest = self.rest.partition(b"\n")
-        outputs = line.decode(errors="replace").split()
+            answer += part
+            if len(answer) > MAX_ANSWER:
+                raise InvalidInput(f"{self.command!r} answered {shown!r} with more than {MAX_ANSWER >> 20} MiB.")
+        if answer.count(b"\n") > 1:
+            raise InvalidInput(f"{self.command!r} answered {shown!r} with more than one line.")
+        outputs = answer.decode(errors="replace").split()
         if len(outputs) != len(word):
             raise InvalidInput(
                 f"{self.command!r} answered {shown!r} with {len(outputs)} outputs; {len(word)} were wanted, one for "
@@ -108,6 +118,7 @@ class QueryCache:
         if path is None:
             return
         if Path(path).exists() and Path(path).stat().st_size:
+            records.mend(path)  # a full disk leaves an incomplete last line
             for trace in read_log(path, format="jsonl"):
                 self.add(trace.inputs, [str(output) for output in trace.outputs])
                 self.loaded += 1

@@ -24,11 +24,11 @@ class PythonMerger:
 
     def __init__(
         self, tree: TreeArrays, *, mealy: bool, noisy: bool, order: int, rank: Ints, prior: Ints, right: int,
-        wrong: int, threshold: int, refused: int,
+        wrong: int, refused: int,
     ) -> None:  # fmt: skip
         n = len(tree.parent)
         self.mealy, self.noisy, self.order, self.rank = mealy, noisy, order, rank.tolist()
-        self.right, self.wrong, self.threshold = right, wrong, threshold
+        self.right, self.wrong = right, wrong
         self.prior = prior.tolist()
         self.children: list[dict[int, list[int]]] = [{} for _ in range(n)]
         """children[q][a]: [the node after symbol a, the histogram of that edge]."""
@@ -79,7 +79,7 @@ class PythonMerger:
         best: tuple[int, int, tuple[int, int]] | None = None
         for edge in blue if self.order in (EVIDENCE, MARGIN) else blue[:1]:
             found = self._best_state(edge)
-            if found is None or (self.noisy and found[0] < self.threshold):
+            if found is None or (self.noisy and found[0] < 0):
                 child = self._target(*edge)
                 self.states.append(child)
                 self.entered[child] = 1

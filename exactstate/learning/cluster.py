@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from exactstate.automata import Mealy, Moore
 from exactstate.errors import BrokenFile, InvalidConfig
 from exactstate.learning.conform import Conformance, conform
-from exactstate.learning.logs import NO_TRACE, Layout, log_layout, part_ends, read_part, refuse_count
+from exactstate.learning.logs import NO_TRACE, Layout, Trace, log_layout, part_ends, read_part, refuse_count
 from exactstate.learning.trace_tree import TraceTree, TreePart
 from exactstate.runtime.cluster import PARTITION, RETRIES, connected, file_size
 from exactstate.runtime.io import from_bytes, to_bytes
@@ -36,30 +36,49 @@ class Part:
     lines: int
     error: tuple[str, int | None] | None
     """Why the part cannot be read, and in which of its lines."""
-    pid: int
+    keys: frozenset[str] = frozenset()
+    """What the log calls its traces."""
+    pid: int = field(default_factory=os.getpid)
     """The process that read it."""
+
+
+def _part(of: Callable[[Iterator[Trace]], Any], path: str, layout: Layout, begin: int, end: int) -> Part:
+    """What a function finds in the traces of a part."""
+    count, keys = [0], set[str]()
+
+    def traces() -> Iterator[Trace]:
+        for trace in read_part(path, layout, begin, end, count):
+            if trace.key is not None:
+                keys.add(trace.key)
+            yield trace
+
+    try:
+        result = of(traces())
+    except BrokenFile as error:
+        return Part(None, 0, (error.reason, error.line))
+    return Part(result, count[0], None, frozenset(keys))
 
 
 def count_part(path: str, layout: Layout, begin: int, end: int) -> Part:
     """The prefix tree of a part."""
-    tree, count = TraceTree(), [0]
-    try:
-        tree.add(read_part(path, layout, begin, end, count))
-    except BrokenFile as error:
-        return Part(None, 0, (error.reason, error.line), os.getpid())
-    return Part(tree.part, count[0], None, os.getpid())
+
+    def tree_of(traces: Iterator[Trace]) -> TreePart:
+        tree = TraceTree()
+        tree.add(traces)
+        return tree.part
+
+    return _part(tree_of, path, layout, begin, end)
 
 
 def conform_part(path: str, layout: Layout, begin: int, end: int, content: bytes) -> Part:
     """The conformance of a part, without its machine."""
-    machine, count = from_bytes(content, "the machine of the cluster").automaton, [0]
-    try:
-        found = conform(machine, read_part(path, layout, begin, end, count))
-    except BrokenFile as error:
-        return Part(None, 0, (error.reason, error.line), os.getpid())
-    return Part(
-        (found.traces, found.symbols, found.departing, found.first, found.covered), count[0], None, os.getpid()
-    )  # fmt: skip
+    machine = from_bytes(content, "the machine of the cluster").automaton
+
+    def found(traces: Iterator[Trace]) -> tuple[Any, ...]:
+        found = conform(machine, traces)
+        return found.traces, found.symbols, found.departing, found.first, found.covered
+
+    return _part(found, path, layout, begin, end)
 
 
 def read_tree_on_cluster(
@@ -128,6 +147,7 @@ def _parts(
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(function)
         shared = [ray.put(argument) for argument in arguments]
         ends, waiting, begin, line = part_ends(path, layout, partition), deque[Any](), 0, 0
+        keys: set[str] = set()
         try:
             while True:
                 while len(waiting) < 2 * count and (end := next(ends, None)) is not None:
@@ -139,6 +159,13 @@ def _parts(
                 if part.error is not None:
                     reason, at = part.error
                     raise BrokenFile(path, reason, None if at is None else at + line)
+                if again := keys & part.keys:
+                    raise BrokenFile(
+                        path,
+                        f"the rows of the trace {min(again)!r} lie in several parts of the log; sort the log by trace, "
+                        "or read it without --cluster.",
+                    )
+                keys |= part.keys
                 if watch_process is not None:
                     watch_process(part.pid)
                 yield line, part

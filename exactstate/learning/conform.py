@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactstate._text import one_line
 from exactstate._types import Ints
 from exactstate.automata import Mealy, Moore, format_word
 from exactstate.learning.logs import LABELS, Trace
@@ -31,11 +32,11 @@ class Departure:
         if self.expected is None:
             return (
                 f"line {self.line}: input {self.position} is {self.inputs[-1]!r}, which the machine does not read "
-                f"(in state {self.state})"
+                f"(in state {one_line(self.state)})"
             )
         return (
             f"line {self.line}: after {format_word(self.inputs)} the machine outputs {self.expected!r} (in state "
-            f"{self.state}), the log has {self.seen!r}"
+            f"{one_line(self.state)}), the log has {self.seen!r}"
         )
 
 

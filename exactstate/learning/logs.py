@@ -4,12 +4,13 @@ A trace is a word of inputs with the outputs that were seen:
 
 - JSON lines: `{"inputs": ["open", "close"], "outputs": ["ok", "ok"]}`; one output more than inputs begins with the
   output before the first input; `{"inputs": [...], "output": "ok"}` or `"accept": true` has one at the end.
-- CSV: a header with the columns `input` and `output`, and `trace` or a blank line where another trace begins.
+- CSV: a header with the columns `input` and `output`. With a column `trace` (or `session`, `case_id`, ...) the rows of
+  a trace may lie anywhere; without one, a blank line separates traces.
 - text: one trace per line, tokens `input/output` between blanks or another separator; a first token without a slash is
   the output before the first input. AALpy's files are of this kind, with commas.
 - abbadingo: a line with the numbers of strings and symbols; then `label length symbol ...`, label 1, 0 or -1 (unknown).
 
-Nothing but the current line is kept, and lines are bounded.
+Lines are bounded, and nothing but the current one is kept; of a CSV log with a column for traces, all traces are.
 """
 
 from __future__ import annotations
@@ -44,13 +45,15 @@ LABELS = {"accept": "accept", "true": "accept", "1": "accept", "+": "accept",
 class Trace:
     """A word of inputs and what was seen."""
 
-    inputs: Sequence[str]
-    outputs: Sequence[str | None]
+    inputs: list[str]
+    outputs: list[str | None]
     """One for each input; None where nothing was seen."""
     initial: str | None = None
     """The output before the first input."""
     line: int = 0
     """Where it begins in the log, from 1."""
+    key: str | None = None
+    """What the log calls it, where it has a column for that."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +288,7 @@ def _json_lines(lines: Iterator[tuple[int, str]], path: str | os.PathLike[str]) 
             yield at_end(inputs, None if value is None else _name(value, path, number), number)
 
 
-def at_end(inputs: Sequence[str], label: str | None, line: int) -> Trace:
+def at_end(inputs: list[str], label: str | None, line: int) -> Trace:
     """A trace with one output, at its end."""
     if not inputs:
         return Trace([], [], label, line)
@@ -308,7 +311,7 @@ def _csv(lines: Iterator[tuple[int, str]], path: str | os.PathLike[str], separat
     def texts() -> Iterator[str]:
         for number, line in lines:
             place[0] = number
-            yield line
+            yield line + "\n"  # a line may end inside quotes
 
     rows = csv.reader(texts(), delimiter=separator, strict=True)
     try:
@@ -316,24 +319,21 @@ def _csv(lines: Iterator[tuple[int, str]], path: str | os.PathLike[str], separat
         column = {role: next((header.index(n) for n in names if n in header), None) for role, names in COLUMNS.items()}
         if column["input"] is None or column["output"] is None:
             raise BrokenFile(path, f"the header wants the columns input and output; got {', '.join(header)}.", 1)
-        inputs: list[str] = []
-        outputs: list[str | None] = []
-        begin, current = 0, None
+        traces: dict[str, Trace] = {}
         for row in rows:
-            key = row[column["trace"]] if column["trace"] is not None and len(row) > column["trace"] else current
-            if inputs and (not row or key != current):
-                yield Trace(inputs, outputs, None, begin)
-                inputs, outputs = [], []
             if not row:
+                if column["trace"] is None:
+                    yield from traces.values()
+                    traces.clear()
                 continue
             if len(row) != len(header):
                 raise BrokenFile(path, f"{len(header)} columns were wanted; got {len(row)}.", place[0])
-            begin = begin if inputs else place[0]
-            current = key
-            inputs.append(row[column["input"]])
-            outputs.append(row[column["output"]])
-        if inputs:
-            yield Trace(inputs, outputs, None, begin)
+            key = "" if column["trace"] is None else row[column["trace"]]
+            if key not in traces:
+                traces[key] = Trace([], [], None, place[0], key if column["trace"] is not None else None)
+            traces[key].inputs.append(row[column["input"]])
+            traces[key].outputs.append(row[column["output"]])
+        yield from traces.values()
     except csv.Error as error:
         raise BrokenFile(path, f"this is not CSV: {error}.", place[0]) from None
 
@@ -391,7 +391,7 @@ def _strings(lines: Iterator[tuple[int, str]], path: str | os.PathLike[str]) -> 
         tokens = line.split()
         if not tokens:
             continue
-        if len(tokens) < 2 or not tokens[1].isdigit() or int(tokens[1]) != len(tokens) - 2:
+        if len(tokens) < 2 or tokens[1].lstrip("0") != str(len(tokens) - 2).lstrip("0"):
             raise BrokenFile(path, "wanted a label, the length and as many symbols.", number)
         if any("/" in token for token in tokens[2:]):
             pairs = [_split(token, path, number) for token in tokens[2:]]

@@ -103,11 +103,10 @@ def merge_states(
     number = ORDERS.index(order or ("evidence" if kind == "dfa" else "visits"))
     rank = arrays.ranks
     prior, right, wrong = _weights(arrays, symbols, outputs, mealy, noise)
-    threshold = 0
     build: type[_NativeMerger | PythonMerger] = _NativeMerger if native.available() else PythonMerger
     merger: _Merger = build(
         arrays, mealy=mealy, noisy=noise > 0, order=number, rank=rank, prior=prior, right=right, wrong=wrong,
-        threshold=threshold, refused=MISSING if refused is None else refused,
+        refused=MISSING if refused is None else refused,
     )  # fmt: skip
     most = len(arrays.parent) if max_states is None else max_states
     left = max_comparisons
@@ -178,7 +177,7 @@ class _NativeMerger:
 
     def __init__(
         self, tree: TreeArrays, *, mealy: bool, noisy: bool, order: int, rank: Ints, prior: Ints, right: int,
-        wrong: int, threshold: int, refused: int,
+        wrong: int, refused: int,
     ) -> None:  # fmt: skip
         self.library, self.nodes = native.library(), len(tree.parent)
         prior = np.ascontiguousarray(prior, np.int64)
@@ -186,7 +185,7 @@ class _NativeMerger:
         self.handle = self.library.exactstate_merger_new(
             *(address(a) for a in (tree.parent, tree.symbol, tree.visits)), self.nodes,
             *(address(a) for a in (tree.node, tree.output, tree.count)), len(tree.node), int(mealy), int(noisy),
-            order, address(rank), symbols, outputs, address(prior), right, wrong, threshold, refused,
+            order, address(rank), symbols, outputs, address(prior), right, wrong, refused,
         )  # fmt: skip
         weakref.finalize(self, self.library.exactstate_merger_free, self.handle)
 

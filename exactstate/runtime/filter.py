@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from exactstate import native
-from exactstate._text import printable
+from exactstate._text import one_line
 from exactstate._types import Ints
 from exactstate.automata import Mealy, Moore
 from exactstate.errors import InvalidConfig
@@ -90,7 +90,7 @@ class Filter:
         self._running.interpreter.resolve(self.strategy)
         names = machine.states if self.states else machine.output_names
         if self.escape:
-            names = tuple(printable(name).replace("\n", "\\n") for name in names)
+            names = tuple(one_line(name) for name in names)
         self._names = [name.encode("utf-8", "surrogatepass") for name in names]
         self._quoted = [json.dumps(name).encode() for name in names]
         self._unnamed = np.array([not name for name in names])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -80,3 +82,14 @@ def test_difference_pictures_have_one_legend():
     assert svg.count("<circle") == 6
     assert "data/ack" in svg
     assert dot.count("#c0392b") == 2  # the edge and its label, only in the first
+
+
+def test_difference_shows_a_name_on_one_line():
+    """A name with the end of a line in it cannot imitate a further line."""
+    machine = Mealy(
+        symbols=("a\nequivalent: yes",), states=("p\nq", "r"), tables=[[1, 0]], outputs=("x", "y"), readout=[[0, 1]]
+    )
+    changed = dataclasses.replace(machine, tables=[[1, 1]])
+    lines = difference(machine, changed).explain().splitlines()
+    assert lines[0].startswith("different: after 'a\\nequivalent: yes a\\nequivalent: yes")
+    assert lines[1:] == ["  r on 'a\\nequivalent: yes': 'y' to p\\nq in the first, 'y' to r in the second"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 
 import pytest
 
 from exactstate.automata import distinguishing_word
 from exactstate.errors import InvalidConfig, InvalidInput, NotLearned
+from exactstate.learning import active
 from exactstate.learning.active import ENGINES, ProcessSystem, learn_actively
 from tests.learning.machines import handshake, sessions
 
@@ -69,6 +71,49 @@ def test_process_system_answers_and_is_refused(tmp_path):
         ProcessSystem("/nowhere/at/all")
     with ProcessSystem("sleep 600", patience=0.05) as slow, pytest.raises(InvalidInput, match="did not answer"):
         slow.query(["a"])
+
+
+def test_process_system_with_an_answer_that_does_not_end(monkeypatch):
+    monkeypatch.setattr(active, "MAX_ANSWER", 1 << 20)
+    with (
+        ProcessSystem("sh -c 'read word; cat /dev/zero'", patience=600) as endless,
+        pytest.raises(InvalidInput, match="more than 1 MiB"),
+    ):
+        endless.query(["a"])
+    slowly = f"{sys.executable} -c 'import time\nwhile True: print(1, end=\"\", flush=True); time.sleep(0.01)'"
+    with ProcessSystem(slowly, patience=0.3) as slow, pytest.raises(InvalidInput, match=r"not answer 'a' within 0.3 s"):
+        slow.query(["a"])
+
+
+def test_process_system_with_a_line_too_many(tmp_path):
+    (tmp_path / "twice.py").write_text("while input(): print('x', flush=True), print('y', flush=True)")
+
+    def ask_often(system):
+        for _ in range(100):
+            system.query(["a"])
+            time.sleep(0.01)
+
+    with (
+        ProcessSystem(f"{sys.executable} {tmp_path / 'twice.py'}", patience=600) as system,
+        pytest.raises(InvalidInput, match=r"with more than one line|printed a line that nobody asked for"),
+    ):
+        ask_often(system)
+    with ProcessSystem("cat", patience=600) as echo:
+        assert echo.query(["a", "b"]) == ["a", "b"]
+        for symbol in ("a\nb", "a b", ""):
+            with pytest.raises(InvalidInput, match="holds a blank"):
+                echo.query(["a", symbol])
+        assert echo.query(["c"]) == ["c"]
+
+
+def test_learn_actively_resumes_from_a_cache_that_was_cut(tmp_path):
+    machine, cache = handshake(), tmp_path / "answers.jsonl"
+    learn_actively(answers(machine), machine.symbols, cache=cache)
+    whole = cache.read_bytes()
+    cache.write_bytes(whole[:-5])
+    learned = learn_actively(answers(machine), machine.symbols, cache=cache)
+    assert distinguishing_word(learned.machine, machine) is None
+    assert sorted(cache.read_bytes().splitlines()) == sorted(whole.splitlines())
 
 
 def test_learn_actively_refuses_a_system_that_contradicts_itself():

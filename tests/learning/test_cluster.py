@@ -208,6 +208,14 @@ def test_cluster_reads_quotes_of_csv_in_one_part_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("in_process")
+def test_cluster_refuses_a_trace_in_two_parts(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("trace,input,output\n1,a,x\n2,a,x\n1,b,y\n")
+    assert_same_tree(read_tree_on_cluster(tmp_path / "a.csv"), read_tree(tmp_path / "a.csv"))
+    with pytest.raises(BrokenFile, match="the rows of the trace '1' lie in several parts of the log; sort the log"):
+        read_tree_on_cluster(tmp_path / "a.csv", partition=1)
+
+
+@pytest.mark.usefixtures("in_process")
 def test_cluster_refuses_folders_missing_files_and_large_trees(tmp_path: Path) -> None:
     with pytest.raises(BrokenFile, match="is a directory"):
         read_tree_on_cluster(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -96,3 +97,27 @@ def test_as_traces_from_python():
         Trace(["a", "b"], ["x", "y"], None, 1), Trace(["a", "b"], ["1", "0"], None, 2), Trace(["a"], ["1"], "i", 3),
         Trace(["a"], ["True"], None, 4),
     ]  # fmt: skip
+
+
+def test_csv_with_the_end_of_a_line_inside_quotes(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_bytes(b'trace,input,output\n1,"x\ny",0\n1,xy,1\n')
+    (trace,) = read_log(log)
+    assert trace.inputs == ["x\ny", "xy"]
+    assert trace.outputs == ["0", "1"]
+
+
+def test_csv_with_interleaved_traces(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("session,input,output\n1,a,0\n2,a,0\n1,b,1\n\n2,b,1\n1,c,2\n")
+    one, two = read_log(log)
+    assert (one.inputs, one.outputs, one.line, one.key) == (["a", "b", "c"], ["0", "1", "2"], 2, "1")
+    assert (two.inputs, two.outputs, two.line, two.key) == (["a", "b"], ["0", "1"], 3, "2")
+
+
+@pytest.mark.parametrize("length", ["\u00b2", "9" * 5000, "-2", "1", "x"])
+def test_abbadingo_with_a_length_that_is_none(tmp_path: Path, length: str) -> None:
+    log = tmp_path / "log"
+    log.write_text(f"1 2\n1 {length} a b\n", encoding="utf-8")
+    with pytest.raises(BrokenFile, match="line 2: wanted a label, the length and as many symbols"):
+        list(read_log(log, format="abbadingo"))

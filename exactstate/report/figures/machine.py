@@ -60,7 +60,8 @@ def renumbered(machine: Machine, target: Machine) -> Machine:
 def _like(target: Machine, machine: Mealy, onto: Any) -> Machine:
     """The machine with state q as state onto[q], of the target's kind."""
     back = np.argsort(onto)
-    order = [machine.symbols.index(symbol) for symbol in target.symbols]
+    number = {symbol: a for a, symbol in enumerate(machine.symbols)}
+    order = [number[symbol] for symbol in target.symbols]
     tables = onto[machine.tables[order][:, back]]
     outputs = [target.outputs.index(name) for name in machine.outputs]
     readout = np.array(outputs)[machine.readout[order][:, back]]

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from exactstate.baselines.cells import CELLS as CELLS
     from exactstate.baselines.cells import Cell as Cell
     from exactstate.baselines.mamba import MambaMinus as MambaMinus
+    from exactstate.baselines.matrix_states import M2RNN as M2RNN
+    from exactstate.baselines.matrix_states import DeltaProduct as DeltaProduct
     from exactstate.baselines.memory_units import BMRU as BMRU
     from exactstate.baselines.memory_units import CMRU as CMRU
     from exactstate.baselines.pdssm import PDSSM as PDSSM
@@ -20,6 +22,7 @@ __all__ = lazy(__name__, {
     "aussm": ["AUSSM"],
     "cells": ["CELLS", "Cell"],
     "mamba": ["MambaMinus"],
+    "matrix_states": ["DeltaProduct", "M2RNN"],
     "memory_units": ["BMRU", "CMRU"],
     "pdssm": ["PDSSM"],
     "recurrent": ["Recurrent"],

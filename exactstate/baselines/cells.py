@@ -61,6 +61,14 @@ CELLS = {
         title="LSTM", about="long short-term memory, as in PyTorch", layer="LSTM", color="#3A3A3A", marker="*",
         line=(0, (2, 1)),
     ),
+    "deltaproduct": Cell(
+        title="DeltaProduct", about="products of Householder matrices, eigenvalues in [-1, 1]", layer="DeltaProduct",
+        sizes=("width", "channels", "states"), color="#B5446E", marker="<", line=(0, (6, 1, 1, 1)),
+    ),
+    "m2rnn": Cell(
+        title="M2RNN", about="matrix states behind a tanh", layer="M2RNN", sizes=("width", "channels", "states"),
+        color="#5C6F9E", marker=">", line=(0, (1, 2)),
+    ),
 }  # fmt: skip
 """By name, in the order of tables and legends."""
 BASELINES = tuple(name for name in CELLS if name != "nfsm")

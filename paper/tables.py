@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from exactstate.report.failing_lengths import (
     UNITS,
     FailingLength,
     RunGroup,
+    SeedResult,
     Table,
     collect,
     in_order,
@@ -30,7 +31,9 @@ from exactstate.report.failing_lengths import (
 
 SEEDS = (42, 43, 44, 45, 46)
 FIELDS = ("median", "range", "learned")
-NOT_RUN = "-"
+NOT_RUN = "not run"
+OPEN = "…"
+NOTHING = "–"
 
 
 def parse_length(text: str) -> FailingLength | None:
@@ -84,22 +87,68 @@ def published() -> tuple[str, dict[tuple[str, str], Published]]:
 
 
 def _groups(folder: Path) -> list[tuple[str, str, str | None, RunGroup]]:
-    """(task, cell, recipe, seeds) of the rows, in order; recipe is None where the paper has a row and there is none."""
+    """(task, cell, recipe, seeds) of the rows, in order; recipe is None where the paper has a row and there is none.
+
+    Beside the rows of `collect`, the NFSM by the recipe `gradient`, and by the paper's with the paper's heads.
+    """
     groups = collect(folder)
+    for row in _rows(folder, "learning"):
+        if "budget" not in row and (row["task"], "nfsm") in published()[1]:
+            trained = groups[row["task"], "nfsm"]["gradient"].seeds[row["seed"]]
+            trained.learned = trained.certified = row["certified"]
+    # of runs on several machines a certified one counts, else the longest
+    for row in sorted(_rows(folder, "paper_full"), key=lambda row: (row["certified"], row["steps"])):
+        if len(row["heads_given"]) <= FEW_HEADS:
+            trained = groups[row["task"], "nfsm"]["paper"].seeds[row["seed"]]
+            trained.learned = row["certified"] if row["finished"] else None
+            trained.certified, trained.first_error = row["certified"], row["first_error"]
     for key in published()[1]:
         if not groups[key]:
             groups[key][""] = RunGroup()
     return [(task, cell, recipe or None, group) for task, cell, recipe, group in in_order(groups)]
 
 
+FEW_HEADS = 4
+"""Wide layers have more heads than any of the paper's."""
+
+
+def _rows(folder: Path, name: str) -> Iterable[Row]:
+    path = folder / f"{name}.jsonl"
+    return records.read(path) if path.exists() else ()
+
+
+def seed_cell(result: SeedResult) -> str:
+    """The cell of a seed: a failing length, or how far it came."""
+    if result.learned:
+        return str(result)
+    mark = OPEN if result.learned is None else NOT_LEARNED
+    return mark if result.first_error is None else f"{mark} {result.first_error:.1f}"
+
+
+def summary_cells(group: RunGroup) -> tuple[str, str, str]:
+    """(median failing length, range, seeds that learned); where none did, how far the best one came."""
+    middle, span, learned = group.summary()
+    if not group.learned:
+        best = max(group.seeds.values(), key=lambda result: result.first_error or 0.0)
+        middle = seed_cell(best)
+    running = sum(result.learned is None for result in group.seeds.values())
+    return middle, span or NOTHING, learned + (f", {running} open" if running else "")
+
+
+FAR = (
+    "×: not learned, …: training is not finished; the number is the mean position of the first wrong label in its last "
+    "training words of 64 (16 with cpu-short). Recipe paper: where the same seed ran on several machines, a certified "
+    "run counts; `python -m paper table paper_full` has all of them."
+)
+
+
 def recipe_notes(folder: Path) -> tuple[str, ...]:
     """One sentence with the size and the budget of every baseline recipe in the rows; none without such rows."""
-    path = folder / "baselines.jsonl"
     recipes = {
         row["recipe"]: f"{row['recipe']}, {row['size']['layers']} layers of width {row['size']['width']}, "
         f"words of {row['settings']['length']}, at most {row['settings']['steps']} steps of "
         f"{row['settings']['batch']} words"
-        for row in (records.read(path) if path.exists() else ())
+        for row in _rows(folder, "baselines")
         if row.get("finished", True) and {"size", "settings"} <= set(row)
     }
     return (f"Baselines: {'; '.join(recipes.values())}.",) if recipes else ()
@@ -111,9 +160,10 @@ def results(folder: Path) -> tuple[Table, list[Row]]:
     rows, objects, previous = [], [], None
     for task, cell, recipe, group in _groups(folder):
         reported = numbers.get((task, cell))
-        here = group.summary() if recipe is not None else ("not run", "", "")
-        there = reported.summary() if reported is not None else ("", "", "")
-        rows.append((task if task != previous else "", CELLS[cell].title, recipe or "", *here, *there))
+        here = summary_cells(group) if recipe is not None else (NOT_RUN, NOTHING, NOTHING)
+        middle, span, learned = reported.summary() if reported is not None else (NOTHING, NOTHING, NOTHING)
+        there = (middle, span or NOTHING, learned)
+        rows.append((task if task != previous else "", CELLS[cell].title, recipe or NOTHING, *here, *there))
         objects.append({
             "task": task, "cell": cell, "recipe": recipe, "here": dict(zip(FIELDS, here, strict=True)),
             "published": dict(zip(FIELDS, there, strict=True)) if reported else None,
@@ -124,8 +174,8 @@ def results(folder: Path) -> tuple[Table, list[Row]]:
         header=("task", "cell", "recipe here", "failing length here", "range", "learned", "published", "range",
                 "learned"),
         notes=(
-            "Median failing length over the seeds that learned the task. ≥ L: no failure up to L. × no seed learned "
-            "it.", LEGEND, *recipe_notes(folder), f"Published: {source}.",
+            "Median failing length over the seeds that learned the task. ≥ L: no failure up to L.", FAR, LEGEND,
+            *recipe_notes(folder), f"Published: {source}.",
         ),
     ), objects  # fmt: skip
 
@@ -135,9 +185,9 @@ def seeds(folder: Path) -> tuple[Table, list[Row]]:
     source, numbers = published()
     rows, objects = [], []
     for task, cell, recipe, group in _groups(folder):
-        here = [str(group.seeds[seed]) if seed in group.seeds else NOT_RUN for seed in SEEDS]
-        middle, span = str(median(group.lengths) or ""), min_max(group.lengths)
-        origin = "not run" if recipe is None else f"here, {recipe}"
+        here = [seed_cell(group.seeds[seed]) if seed in group.seeds else NOT_RUN for seed in SEEDS]
+        middle, span = str(median(group.lengths) or NOTHING), min_max(group.lengths) or NOTHING
+        origin = NOT_RUN if recipe is None else f"here, {recipe}"
         rows.append((task, CELLS[cell].title, origin, *here, middle, span))
         entry: dict[str, Any] = {
             "task": task, "cell": cell, "recipe": recipe, "median": middle, "range": span,
@@ -146,15 +196,17 @@ def seeds(folder: Path) -> tuple[Table, list[Row]]:
         reported = numbers.get((task, cell))
         if reported is not None:
             there = [str(length or NOT_LEARNED) for length in reported.seeds.values()]
-            rows.append(("", "", "published", *there, str(reported.median or NOT_LEARNED), min_max(reported.range)))
+            rows.append(
+                ("", "", "published", *there, str(reported.median or NOT_LEARNED), min_max(reported.range) or NOTHING)
+            )
             entry["published"] = {str(seed): length for seed, length in zip(reported.seeds, there, strict=True)}
         objects.append(entry)
     return Table(
         title="Failing length of every seed", rows=rows,
         header=("task", "cell", "source", *map(str, SEEDS), "median", "range"),
         notes=(
-            "Failing length of every seed. ≥ L: no failure up to L. × the seed did not learn the task. - not run.",
-            LEGEND, *recipe_notes(folder), f"Published: {source}.",
+            "Failing length of every seed. ≥ L: no failure up to L.", FAR, LEGEND, *recipe_notes(folder),
+            f"Published: {source}.",
         ),
     ), objects  # fmt: skip
 

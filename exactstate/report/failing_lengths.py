@@ -95,6 +95,8 @@ class SeedResult:
     """None when it was not swept."""
     batch: int = 0
     """Words per length of that sweep."""
+    first_error: float | None = None
+    """Where it was not learned: the mean position of the first wrong label in training words at the end."""
 
     def add_sweep(self, row: Row) -> None:
         """Add a sweep. Of several, a failure outranks no failure, then the larger batch or the longer sweep counts."""
@@ -167,7 +169,8 @@ def collect(folder: Path) -> Collected:
             trained.learned = trained.certified = row["certified"]
     for row in _rows(folder / "baselines.jsonl"):
         if row.get("finished", True):  # an unfinished run may still learn
-            result(row, row["cell"]).learned = row["learned"]
+            trained = result(row, row["cell"])
+            trained.learned, trained.first_error = row["learned"], row.get("first_error")
     for row in _rows(folder / "sweeps.jsonl"):
         if row["format"] == "float32":
             result(row, row["cell"]).add_sweep(row)

@@ -71,7 +71,31 @@ def test_results_and_seeds_put_runs_beside_the_published(tmp_path: Path) -> None
     assert found["here"] == {"median": "140", "range": "[100; ≥64k]", "learned": "3/4"}
     assert found["published"] == {"median": "186", "range": "[155; 200]", "learned": "5/5"}
     (line,) = (row for row in seeds(tmp_path)[0].rows if row[2] == "here, cpu")
-    assert line == ("S3", "Mamba⁻", "here, cpu", "100", "140", "≥64k", "×", "-", "140", "[100; ≥64k]")
+    assert line == ("S3", "Mamba⁻", "here, cpu", "100", "140", "≥64k", "×", "not run", "140", "[100; ≥64k]")
+
+
+def test_results_and_seeds_have_no_empty_cell_and_say_how_far_runs_came(tmp_path: Path) -> None:
+    failed = {"task": "A5", "cell": "aussm", "recipe": "cpu", "seed": 42, "learned": False, "first_error": 11.25}
+    heads = {"task": "S4", "recipe": "paper", "heads_given": [4, 3, 2], "certified": False, "first_error": 9.5}
+    fill(
+        tmp_path, [sweep_row()], baselines=[failed, {**failed, "seed": 43, "first_error": 23.0}],
+        learning=[{"task": "S4", "recipe": "gradient", "seed": 42, "certified": True}],
+        paper_full=[
+            {**heads, "seed": 42, "finished": False, "steps": 900}, {**heads, "seed": 43, "finished": True, "steps": 9},
+            {**heads, "seed": 44, "finished": True, "steps": 50, "certified": True},
+            {**heads, "seed": 44, "finished": False, "steps": 900},
+            {**heads, "seed": 45, "finished": True, "steps": 50, "certified": True, "heads_given": [12] * 8},
+        ],
+    )  # fmt: skip
+    table, objects = results(tmp_path)
+    every = seeds(tmp_path)[0].rows
+    assert all(cell for row in [*(row[1:] for row in table.rows), *(row[3:] for row in every)] for cell in row)
+    here = {(entry["task"], entry["cell"], entry["recipe"]): tuple(entry["here"].values()) for entry in objects}
+    assert here["A5", "aussm", "cpu"] == ("× 23.0", "–", "0/2")
+    assert here["S4", "nfsm", "gradient"] == ("certified, not swept†", "–", "1/1")
+    assert here["S4", "nfsm", "paper"] == ("certified, not swept†", "–", "1/3, 1 open")
+    (line,) = (row for row in every if row[:3] == ("S4", "NFSM", "here, paper"))
+    assert line[3:] == ("… 9.5", "× 9.5", "not swept†", "not run", "not run", "–", "–")
 
 
 def test_results_list_other_tasks_and_recipes_too(tmp_path: Path) -> None:

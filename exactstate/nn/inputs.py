@@ -76,9 +76,11 @@ def _segments(shape: Sequence[int], lengths: Tensor | None, cu_seqlens: Tensor |
 
 
 def check_call(
-    width: int, x: Rows, lengths: Tensor | None, cu_seqlens: Tensor | None, resets: Tensor | None
+    width: int, x: Rows, lengths: Tensor | None, cu_seqlens: Tensor | None, resets: Tensor | None, *,
+    masks: bool = False,
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """(rows, index or None); raises InvalidInput if the arguments do not fit together."""
+    """(rows, index or None); raises InvalidInput if the arguments do not fit together. `masks`: whether lengths may be
+    B L booleans."""
     if isinstance(x, PackedSequence):
         raise InvalidInput(
             "a PackedSequence is not taken; pass `x, lengths = pad_packed_sequence(packed, batch_first=True)` as "
@@ -97,11 +99,16 @@ def check_call(
         _check_index(rows, index, packed)
     elif rows.ndim != (2 if packed else 3):
         wanted = f"(N, {width}) with cu_seqlens" if packed else f"(B, L, {width})"
-        raise InvalidInput(f"the input has shape {wanted}; got {tuple(rows.shape)}.")
+        one = "; one sequence is x[None]" if rows.ndim == 2 and not packed else ""
+        raise InvalidInput(f"the input has shape {wanted}; got {tuple(rows.shape)}{one}.")
     shape = rows.shape[:-1] if index is None else index.shape
     if packed and lengths is not None:
         raise InvalidInput("lengths are for padded batches and cu_seqlens for packed ones; give one of the two.")
-    _check_integers("lengths", lengths, (shape[0],))
+    if not masks or lengths is None or lengths.dtype != torch.bool:
+        _check_integers("lengths", lengths, (shape[0],))
+    elif lengths.shape != shape:
+        got = tuple(lengths.shape)
+        raise InvalidInput(f"lengths as a mask are booleans of shape {tuple(shape)}, one for each step; got {got}.")
     if cu_seqlens is not None and (cu_seqlens.ndim != 1 or len(cu_seqlens) < 1 or _is_not_integer(cu_seqlens)):
         raise InvalidInput(
             "cu_seqlens is one row of integers, 0 first and the number of rows last; "

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 from exactstate.errors import InvalidConfig, InvalidInput
 from exactstate.nn.init import fan_in_, truncated_
@@ -113,9 +114,11 @@ class NFSM(Pretrained, nn.Module):
         self, width: int, heads: Sequence[int] = DEFAULT_HEADS, *, value_width: int | None = None,
         temperature: float = 1.0, noise: bool = False, remember: float = 1.0, dictionary: int | None = None,
         gate: bool = False, initial_state: Sequence[int] | None = None, chunk: int = 0, backend: str = "auto",
-        generator: torch.Generator | None = None, process_group: Any = None,
+        generator: torch.Generator | None = None, process_group: Any = None, batch_first: bool = True,
     ) -> None:  # fmt: skip
         super().__init__()
+        if not batch_first:
+            raise InvalidConfig("the batch comes first, B L m: pass x.transpose(0, 1), and transpose y back.")
         if isinstance(heads, int):
             raise InvalidConfig(
                 f"heads is one size per head, and {heads} alone could mean two things: "
@@ -182,16 +185,19 @@ class NFSM(Pretrained, nn.Module):
         return torch.tensor(self.config.initial_state, device=self.weight.device).expand(batch, -1).contiguous()
 
     def forward(
-        self, x: Rows, state: Tensor | None = None, *, lengths: Tensor | Sequence[int] | None = None,
-        cu_seqlens: Tensor | Sequence[int] | None = None, resets: Tensor | None = None,
-        seed: int | Tensor | None = None, carry_gradient: bool = False,
+        self, x: Rows | PackedSequence, state: Tensor | None = None, *,
+        lengths: Tensor | Sequence[int] | None = None, cu_seqlens: Tensor | Sequence[int] | None = None,
+        resets: Tensor | None = None, seed: int | Tensor | None = None, carry_gradient: bool = False,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         """(y, state): the read-out after every step, and the index of every head after the last.
 
-        - `x`: B L m, or `(rows, index)` with R distinct rows (R m) and which of them stands where (B L).
+        - `x`: B L m, or `(rows, index)` with R distinct rows (R m) and which of them stands where (B L). A
+          PackedSequence gives one back.
         - `state`: B r integers, from an earlier call; continuing is bit for bit one long call (on `tree`, except
           where two logits of a column differ by less than their rounding).
-        - `lengths`: B; steps beyond a sequence's length are identity tables and hold its state.
+        - `lengths`: B; steps beyond a sequence's length are identity tables and hold its state. Or B L booleans, True
+          for the steps of a sequence, as the `attention_mask` of a tokenizer: padding may be before or behind them, and
+          the results are those of every sequence alone, bit for bit.
         - `cu_seqlens`: boundaries of sequences packed into x of N m; states have one row per sequence.
         - `resets`: B L booleans; a step at which an episode begins starts from the initial state.
         - `seed`: determines the noise of a training pass; drawn from torch's default generator if not given. The noise
@@ -200,6 +206,13 @@ class NFSM(Pretrained, nn.Module):
         - `carry_gradient`: return the state as one-hot rows (B S) that carry the gradient to the next call,
           which takes them as `state`.
         """
+        if isinstance(x, PackedSequence):
+            if lengths is not None or cu_seqlens is not None or resets is not None:
+                raise InvalidInput("a PackedSequence has its lengths inside: pass no lengths, cu_seqlens or resets.")
+            rows, lengths = pad_packed_sequence(x, batch_first=True)
+            y, final = self(rows, state, lengths=lengths, seed=seed, carry_gradient=carry_gradient)
+            in_order = x.sorted_indices is None
+            return pack_padded_sequence(y, lengths, batch_first=True, enforce_sorted=in_order), final  # type: ignore
         plain = is_plain(self.out_proj) and self.gate_proj is None
         params = self._readout_params if plain else self._concatenated_params
         call = self._call(x, state, lengths, cu_seqlens, resets, seed, params)
@@ -284,7 +297,7 @@ class NFSM(Pretrained, nn.Module):
         """The table of each step in evaluation, one array per head (B L d): entry k is where index k goes."""
         if is_traced(x):
             raise InvalidInput("tables are read from a layer with numbers, outside of tracers; record its call.")
-        rows, _ = check_call(self.config.width, x, lengths, None, resets)
+        rows, _ = check_call(self.config.width, x, lengths, None, resets, masks=True)
         B, L = rows.shape[:2]
         source = self._logit_source(rows.reshape(B * L, self.config.width))
         flat = kernels(self.backend).tables(source, batch_segments(B, L), self.heads, None)
@@ -295,7 +308,8 @@ class NFSM(Pretrained, nn.Module):
             if resets is not None:
                 table = torch.where(resets[..., None], table[..., initial, None].expand_as(table), table)
             if lengths is not None:
-                table = torch.where(steps_below(lengths, L)[..., None], table, identity((d,), device=x.device))
+                own = lengths if lengths.dtype == torch.bool else steps_below(lengths, L)
+                table = torch.where(own[..., None], table, identity((d,), device=x.device))
             parts.append(table)
         return tuple(parts)
 
@@ -328,7 +342,7 @@ class NFSM(Pretrained, nn.Module):
         if is_counted():
             count_flops()
         lengths, cu_seqlens = as_integers("lengths", lengths), as_integers("cu_seqlens", cu_seqlens)
-        rows, index = check_call(self.config.width, x, lengths, cu_seqlens, resets)
+        rows, index = check_call(self.config.width, x, lengths, cu_seqlens, resets, masks=not self._group)
         batch = len(cu_seqlens) - 1 if cu_seqlens is not None else (rows if index is None else index).shape[0]
         with without_autocast(rows.device):  # an arg max of half-precision logits is full of ties
             start, carry = self._start(state, batch)
@@ -346,13 +360,19 @@ class NFSM(Pretrained, nn.Module):
         refused = {
             "noise=True": call.seed is not None, "cu_seqlens": call.cu_seqlens is not None,
             "process_group": bool(self._group), "carry_gradient=True": carry_gradient,
+            "torch.jit.trace": torch.jit.is_tracing(),
         }  # fmt: skip
         for name, given in refused.items():
             if given:
                 raise InvalidInput(f"soft states do not work with {name}: leave it out, or soften(model, None).")
+        lengths = call.lengths
+        if lengths is not None and lengths.dtype == torch.bool:
+            lengths = lengths.sum(1)
+            if not is_traced(call.input) and bool((call.lengths != steps_below(lengths, call.rows[1])).any()):
+                raise InvalidInput("soft states take padding behind the steps only: pad on the right in training.")
         s = soft_states(
             call.input, call.weight, call.bias, self.heads, call.start, self.soft_temperature,
-            row_index=call.row_index, lengths=call.lengths, resets=call.resets,
+            row_index=call.row_index, lengths=lengths, resets=call.resets,
             initial_state=self.config.initial_state, backend=self.backend,
         )  # fmt: skip
         final = indices_of(s[:, -1], self.heads) if s.shape[1] else call.start

@@ -72,7 +72,8 @@ class NfsmCall(NamedTuple):
     start: Tensor
     """B r: the states in which sequences start."""
     lengths: Tensor | None
-    """B: steps beyond a sequence's length hold its state."""
+    """B: steps beyond a sequence's length hold its state. Or rows of booleans, True for the steps of a sequence: those
+    before hold its start."""
     cu_seqlens: Tensor | None
     """B + 1: boundaries of packed sequences."""
     resets: Tensor | None
@@ -128,8 +129,10 @@ class NfsmCall(NamedTuple):
             raise InvalidInput(f"all tensors are float32, or all are float64; got {', '.join(map(str, kinds))}.")
         if self.resets is not None and self.resets.dtype != torch.bool:
             raise InvalidInput(f"resets are booleans; got {self.resets.dtype}.")
-        if self.lengths is not None and self.lengths.shape != self.rows[:1]:
-            raise InvalidInput(f"lengths has shape {tuple(self.rows[:1])} here; got {tuple(self.lengths.shape)}.")
+        if self.lengths is not None:
+            shape = tuple(self.rows if self.lengths.dtype == torch.bool else self.rows[:1])
+            if self.lengths.shape != shape:
+                raise InvalidInput(f"lengths has shape {shape} here; got {tuple(self.lengths.shape)}.")
 
     def noise(self) -> Noise | None:
         return None if self.seed is None else Noise(int(self.seed), self.temperature)
@@ -228,6 +231,7 @@ def _forward(*flat: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor
         at = ops.trajectories(tables, window, at, states, heads)
         if call.chunk == 0:
             kept = _padded_to(tables, prod(rows))
+    _hold_starts_(states, layout, call)
     vectors = ops.project_values(call.values.contiguous(), call.out_weight.contiguous(), heads).contiguous()
     output = ops.read_out(vectors, call.out_bias.contiguous(), states, heads)
     last = layout.final_states(at) if stretches is None else stretches.final(call.start)
@@ -319,9 +323,17 @@ def _evaluate(*flat: Any) -> tuple[Tensor, Tensor]:
     else:  # one table per distinct row
         states = torch.zeros(prod(rows), len(heads), dtype=cell_dtype(heads), device=device)
         at = ops.trajectories(tables, layout.segments, at, states, heads, source.index)
+    _hold_starts_(states, layout, call)
     vectors = ops.project_values(call.values.contiguous(), call.out_weight.contiguous(), heads)
     output = ops.read_out(vectors, call.out_bias.contiguous(), states, heads)
     return output.view(*rows, output.shape[1]), layout.final_states(at)
+
+
+def _hold_starts_(states: Tensor, layout: Layout, call: NfsmCall) -> None:
+    """Write the start into the rows before the first steps of sequences."""
+    if layout.leading is not None:
+        rows, sequence = (part.to(states.device) for part in layout.leading)
+        states[rows] = call.start.to(states)[sequence]
 
 
 def _evaluate_stretch(call: NfsmCall, layout: Layout) -> tuple[Tensor, Tensor]:
@@ -398,6 +410,9 @@ def _backward(
         vectors_grad, call.values.contiguous(), call.out_weight.contiguous(), heads
     )
     carry_grad = layout.starts_backward(lasts) if before_first is None else before_first
+    if layout.leading is not None:
+        leading, sequence = (part.to(device) for part in layout.leading)
+        carry_grad = carry_grad.index_add(0, sequence, grad[leading] @ vectors.T)
     return grad_input, grad_weight, grad_bias, grad_values, grad_out_weight, grad_out_bias, carry_grad
 
 

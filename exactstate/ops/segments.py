@@ -47,6 +47,24 @@ def padded_segments(lengths: Tensor, padded_length: int) -> Tensor:
     return _with_local(sequence * padded_length, lengths, padded_length - lengths, sequence, zero)
 
 
+def masked_segments(mask: Tensor) -> Tensor:
+    """G 6: sequences whose own steps are True in a mask (B L booleans), with padding before or behind them."""
+    length = mask.sum(1).cpu()
+    # an empty sequence begins with its row: all of it is padding that holds the start
+    begin = torch.where(length > 0, (~mask).long().cumprod(1).sum(1).cpu(), 0)
+    step = torch.arange(mask.shape[1])
+    own = (step >= begin[:, None]) & (step < (begin + length)[:, None])
+    if not torch.equal(own, mask.cpu()):
+        b = int((own != mask.cpu()).any(1).nonzero()[0])
+        raise InvalidInput(
+            "lengths as a mask is True for the steps of a sequence, with padding before or behind them; "
+            f"in row {b} there is padding between steps."
+        )
+    sequence = torch.arange(len(mask))
+    row, zero = sequence * mask.shape[1] + begin, torch.zeros_like(sequence)
+    return _with_local(row, length, mask.shape[1] - begin - length, sequence, zero)
+
+
 def packed_segments(cu_seqlens: Tensor) -> Tensor:
     """G 6: sequences back to back, sequence i in rows cu_seqlens[i] .. cu_seqlens[i + 1] - 1."""
     cu_seqlens = cu_seqlens.long().cpu()
@@ -141,6 +159,8 @@ class Layout:
     starts: Tensor
     """G r."""
     splits: Splits | None = None
+    leading: tuple[Tensor, Tensor] | None = None
+    """(rows before the first steps of sequences, which hold their start; the sequence of each), if there are any."""
 
     def started(self, start: Tensor) -> Layout:
         """The same segments for sequences that start in other states (B r)."""
@@ -203,8 +223,11 @@ def make_layout(
         _check_cu_seqlens(cu_seqlens, total)
         segments = packed_segments((cu_seqlens - before).clamp(0, shape[0]) if stretch else cu_seqlens)
     elif lengths is not None:
-        _check_lengths(lengths, total)
-        segments = padded_segments((lengths - before).clamp(0, shape[1]) if stretch else lengths, shape[1])
+        if lengths.dtype == torch.bool:
+            segments = masked_segments(lengths)
+        else:
+            _check_lengths(lengths, total)
+            segments = padded_segments((lengths - before).clamp(0, shape[1]) if stretch else lengths, shape[1])
     else:
         segments = batch_segments(shape[0], shape[1])
     if before:
@@ -213,8 +236,9 @@ def make_layout(
     if not checked:
         check_states(start, heads, len(segments))
     start = start.long().cpu()
+    leading = _leading_rows(segments, shape[1]) if lengths is not None and lengths.dtype == torch.bool else None
     if resets is None:
-        return Layout(segments, start)
+        return Layout(segments, start, None, leading)
     pieces, parent = split_at_resets(segments, resets)
     is_first = torch.ones(len(pieces), dtype=torch.bool)
     is_first[1:] = parent[1:] != parent[:-1]
@@ -225,7 +249,14 @@ def make_layout(
     uses_start = ~(flat[begins] & (segments[:, LENGTH] > 0)) if len(flat) else torch.ones(len(segments)).bool()
     starts = torch.tensor(list(initial_state)).expand(len(pieces), -1).clone()
     starts[first] = torch.where(uses_start[:, None], start, starts[first])
-    return Layout(pieces, starts, Splits(first, last, uses_start))
+    return Layout(pieces, starts, Splits(first, last, uses_start), leading)
+
+
+def _leading_rows(segments: Tensor, length: int) -> tuple[Tensor, Tensor] | None:
+    count = segments[:, ROW] - segments[:, SEQUENCE] * length
+    owner = torch.arange(len(segments)).repeat_interleave(count)
+    shift = segments[:, SEQUENCE] * length - (count.cumsum(0) - count)
+    return (torch.arange(len(owner)) + shift[owner], owner) if len(owner) else None
 
 
 def _check_lengths(lengths: Tensor, padded_length: int) -> None:

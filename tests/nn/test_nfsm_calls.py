@@ -19,7 +19,9 @@ from torch.utils.checkpoint import checkpoint
 from exactstate.baselines import MambaMinus
 from exactstate.errors import InvalidConfig, InvalidInput
 from exactstate.extract import extract
-from exactstate.nn import NFSM, Backbone
+from exactstate.nn import NFSM, Backbone, soften
+from exactstate.ops import available
+from exactstate.ops.tables import one_hot
 
 
 def layer_of(heads: tuple[int, ...] = (4, 3), **more: Any) -> NFSM:
@@ -41,13 +43,103 @@ def test_forward_takes_lengths_as_a_list(x: torch.Tensor) -> None:
         assert torch.equal(layer(rows, cu_seqlens=[0, 6, 9])[1], want[1])
 
 
-def test_forward_of_a_packed_sequence_says_what_to_pass(x: torch.Tensor) -> None:
+@pytest.mark.parametrize("lengths", [[6, 3], [3, 6]])
+def test_forward_of_a_packed_sequence_gives_one_back(lengths: list[int], x: torch.Tensor) -> None:
     layer = layer_of().eval()
-    packed = pack_padded_sequence(x, [6, 3], batch_first=True)
+    packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=lengths[0] > lengths[1])
+    y, state = layer(packed)
+    assert y._replace(data=packed.data).data is packed.data
+    padded, found = pad_packed_sequence(y, batch_first=True)
+    want, want_state = layer(x, lengths=lengths)
+    assert found.tolist() == lengths
+    assert torch.equal(state, want_state)
+    assert all(torch.equal(padded[b, :n], want[b, :n]) for b, n in enumerate(lengths))
+    with pytest.raises(InvalidInput, match="has its lengths inside"):
+        layer(packed, lengths=lengths)
     with pytest.raises(InvalidInput, match="pad_packed_sequence"):
-        layer(packed)
-    padded, lengths = pad_packed_sequence(packed, batch_first=True)
-    assert torch.equal(layer(padded, lengths=lengths)[1], layer(x, lengths=[6, 3])[1])
+        MambaMinus(8, 4, 2)(packed)
+
+
+LEFT, RIGHT, BOTH = (
+    [[0, 0, 1, 1, 1, 1], [1] * 6],
+    [[1, 1, 1, 1, 0, 0], [0] * 6],
+    [[0, 1, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0]],
+)
+
+
+@pytest.mark.parametrize("backend", available())
+@pytest.mark.parametrize("mask", [LEFT, RIGHT, BOTH])
+@pytest.mark.parametrize("given", ["nothing", "state", "carry", "resets", "chunk", "noise"])
+def test_forward_of_a_mask_is_that_of_every_sequence_alone(
+    given: str, mask: list[list[int]], backend: str, x: torch.Tensor
+) -> None:  # fmt: skip
+    layer = layer_of(backend=backend, chunk=2 if given == "chunk" else 0, noise=given == "noise")
+    layer.train(given in ("chunk", "carry", "noise"))
+    own, resets = torch.tensor(mask).bool(), torch.tensor([[0, 0, 0, 1, 0, 0], [1, 0, 0, 0, 1, 0]]).bool()
+    states = torch.tensor([[1, 2], [3, 0]])
+    start = {"state": states, "carry": one_hot(states, (4, 3), torch.float32).requires_grad_()}.get(given)
+    options: dict[str, Any] = {"seed": 5, "carry_gradient": given == "carry"}
+
+    def call(rows: torch.Tensor, b: int | None, **more: Any) -> Any:
+        at = start if start is None or b is None else start[b : b + 1]
+        return layer(rows, at, **options, **more)
+
+    rows = x.clone()
+    rows[~own] = float("nan")  # nothing reads padding
+    y, final = call(rows, None, lengths=own, resets=resets if given == "resets" else None)
+    for b in range(2):
+        alone = x[b : b + 1, own[b]]
+        reset = resets[b : b + 1, own[b]] if given == "resets" else None
+        want, want_final = call(alone, b, resets=reset)
+        if given == "noise" and b:
+            continue  # noise belongs to the number of a sequence
+        assert torch.equal(y[b, own[b]], want[0])
+        assert torch.equal(final[b], want_final[0])
+    tables = layer.eval().tables(x, lengths=own)
+    assert all(bool((table[~own] == torch.arange(d)).all()) for d, table in zip((4, 3), tables, strict=True))
+
+
+def test_forward_of_a_mask_carries_gradients(x: torch.Tensor) -> None:
+    """Those of every sequence alone; and padding before the first step passes its own to the start."""
+    layer, own = layer_of(), torch.tensor([[0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 0, 0]]).bool()
+
+    def gradients(loss: Any) -> list[torch.Tensor]:
+        start = one_hot(torch.tensor([[1, 2], [3, 0]]), (4, 3), torch.float32).requires_grad_()
+        return list(torch.autograd.grad(loss(start), [start, *layer.parameters()]))
+
+    def alone(start: torch.Tensor) -> torch.Tensor:
+        ys = [layer(x[b : b + 1, own[b]], start[b : b + 1], carry_gradient=True) for b in range(2)]
+        return torch.stack([y.square().sum() + final.square().sum() for y, final in ys]).sum()
+
+    def together(start: torch.Tensor) -> torch.Tensor:
+        y, final = layer(x, start, lengths=own, carry_gradient=True)
+        return y[own].square().sum() + final.square().sum()
+
+    for got, want in zip(gradients(together), gradients(alone), strict=True):
+        torch.testing.assert_close(got, want)
+    # the leading rows of sequence 0 read out its start: the vectors of the indices are their derivative
+    found = gradients(lambda start: layer(x, start, lengths=own, carry_gradient=True)[0][0, :2].sum())[0]
+    shares = layer.out_proj.weight.view(8, 2, -1)
+    want = torch.cat([part @ shares[:, h].T for h, part in enumerate(layer.values.split([4, 3]))]).sum(1) * 2
+    torch.testing.assert_close(found[0], want)
+    assert not found[1].any()
+
+
+def test_forward_of_a_wrong_mask(x: torch.Tensor) -> None:
+    layer = layer_of()
+    with pytest.raises(InvalidInput, match="in row 1 there is padding between steps"):
+        layer(x, lengths=torch.tensor([[1] * 6, [1, 0, 1, 1, 1, 1]]).bool())
+    with pytest.raises(InvalidInput, match=r"booleans of shape \(2, 6\), one for each step; got \(2, 5\)"):
+        layer(x, lengths=torch.ones(2, 5).bool())
+    with pytest.raises(InvalidInput, match="one sequence is"):
+        layer(x[0])
+    with pytest.raises(InvalidConfig, match="the batch comes first"):
+        NFSM(8, (4, 3), batch_first=False)
+    soften(layer, 1.0)
+    right, left = torch.tensor(RIGHT).bool(), torch.tensor(LEFT).bool()
+    assert torch.equal(layer.train()(x, lengths=right)[0], layer(x, lengths=[4, 0])[0])
+    with pytest.raises(InvalidInput, match="pad on the right in training"):
+        layer(x, lengths=left)
 
 
 @pytest.mark.parametrize(

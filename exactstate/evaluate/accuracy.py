@@ -28,11 +28,6 @@ def first_errors(predictions: Ints, labels: Ints) -> Ints:
     return np.where(wrong.any(axis=1), wrong.argmax(axis=1), wrong.shape[1])
 
 
-def sequence_accuracy(predictions: Ints, labels: Ints) -> float:
-    """The share of sequences whose predictions are correct at every position."""
-    return float((first_errors(predictions, labels) == labels.shape[1]).mean())
-
-
 def answer_accuracy(predictions: Ints, answers: Ints) -> float:
     """The share of sequences whose question is answered correctly."""
     if predictions.shape != answers.shape or predictions.ndim != 1:

@@ -6,28 +6,16 @@ import numpy as np
 import pytest
 
 from exactstate.errors import InvalidConfig, InvalidInput
-from exactstate.evaluate import AccuracyThreshold, answer_accuracy, first_errors, sequence_accuracy
+from exactstate.evaluate import AccuracyThreshold, answer_accuracy, first_errors
 
 
-def test_first_errors_and_sequence_accuracy_are_those_of_a_loop() -> None:
+def test_first_errors_are_those_of_a_loop() -> None:
     generator = np.random.default_rng(0)
     predictions, labels = generator.integers(3, size=(40, 7)), generator.integers(3, size=(40, 7))
     predictions[:11] = labels[:11]
     predictions[11, 6] = 1 - labels[11, 6]
     first = [next((t for t in range(7) if a[t] != b[t]), 7) for a, b in zip(predictions, labels, strict=True)]
     assert first_errors(predictions, labels).tolist() == first
-    assert sequence_accuracy(predictions, labels) == sum(at == 7 for at in first) / 40
-
-
-def test_sequence_accuracy_counts_a_word_with_one_late_error_as_wrong() -> None:
-    labels = np.zeros((4, 1000), np.uint8)
-    predictions = labels.copy()
-    predictions[2, 999] = 1
-    assert sequence_accuracy(predictions, labels) == 0.75
-
-
-def test_sequence_accuracy_of_words_of_length_zero_is_one() -> None:
-    assert sequence_accuracy(np.zeros((3, 0), int), np.zeros((3, 0), int)) == 1.0
 
 
 def test_answer_accuracy() -> None:

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from exactstate.errors import InvalidConfig
-from exactstate.evaluate import AccuracyThreshold, length_sweep, sequence_accuracy, sweep_questions, sweep_words
+from exactstate.evaluate import AccuracyThreshold, length_sweep, sweep_questions, sweep_words
 from exactstate.evaluate.length_sweep import SweepCheckpoint
 from exactstate.evaluate.predictors import PredictorState
 from exactstate.tasks import Task
@@ -63,7 +63,8 @@ def test_sweep_words_finds_the_failing_length_of_every_length_scored_alone(share
     )
     whole = S3.sample(10, 200, np.random.default_rng(4))
     predictions, _ = FaultyMachine(S3, errors)(whole.inputs, None)
-    shares = {L: sequence_accuracy(predictions[:, :L], whole.states[:, :L]) for L in range(1, 201)}
+    right = predictions == whole.states
+    shares = {L: float(right[:, :L].all(1).mean()) for L in range(1, 201)}
     assert swept.failing_length == min(L for L, accuracy in shares.items() if accuracy < share)
     assert swept.accuracies
     assert all(accuracy == shares[length] for length, accuracy in swept.accuracies.items())

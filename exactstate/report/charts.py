@@ -1,6 +1,5 @@
-"""Line charts as inline SVG: the training curves of a run, and accuracy by length.
-
-A few kilobytes each, in the colors of the page, readable on a phone.
+"""Line charts as inline SVG, in the colors of the page: the training curves of a run. And accuracy by length, drawn as
+`exactstate figure sweep` draws it.
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from exactstate.records import Row
-from exactstate.report.html import Html, element, joined
+from exactstate.report.html import Html, drawing, element, joined
 
 WIDTH, HEIGHT = 440, 230
-LEFT, RIGHT, TOP, BOTTOM = 52, 12, 14, 38
+LEFT, RIGHT, TOP, BOTTOM = 52, 18, 14, 38
 MAX_POINTS = 400
 
 Point = tuple[float, float]
@@ -156,15 +155,23 @@ def training_charts(history: list[Row]) -> Html:
 
 def length_sweep_chart(rows: list[Row]) -> Html:
     """Accuracy by length, one line for every cell, with a sentence for each and the numbers."""
+    from exactstate.automata.draw.save import rendered
+    from exactstate.report.figures.length_sweep import paint
+
     latest = {str(row.get("cell", "nfsm")): row for row in rows}
     lines = [
         Line(cell, sorted((int(length), float(share)) for length, share in row["accuracies"].items()))
         for cell, row in latest.items()
     ]
-    lengths = [length for line in lines for length, _ in line.points]
     of_words = all(row.get("measure", "words") == "words" for row in latest.values())
     title = "Accuracy: words with all labels correct" if of_words else "Accuracy: words with the correct answer"
-    figure = _figure(title, lines, Axis("length of a word", min(lengths), max(lengths), base=2), Axis("", 0, 1))
+    defaults = {"task": "", "seed": 0, "failing_length": None}
+    shown = [
+        {**defaults, "cell": cell, "max_length": max(map(int, row["accuracies"])), **row}
+        for cell, row in latest.items()
+    ]
+    picture = drawing(rendered(paint(shown), ".svg"), title)
+    figure = element("figure", element("h3", title), picture)
     sentences = [element("li", _sweep_sentence(cell, row)) for cell, row in latest.items()]
     return joined([element("ul", *sentences), figure, _numbers(lines)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable
 from html import escape
 
@@ -32,6 +33,17 @@ def void_element(name: str, /, **attributes: object) -> Html:
     '<img alt="a &quot;b&quot;">'
     """
     return Html(element(name, **attributes).removesuffix(f"</{name}>"))
+
+
+def drawing(svg: bytes, alt: str) -> Html:
+    """A picture in the page, its colors turned around in dark mode.
+
+    >>> drawing(b"<svg/>", "a dot")
+    '<img class="drawing" src="data:image/svg+xml;base64,PHN2Zy8+" alt="a dot">'
+    """
+    return void_element(
+        "img", class_="drawing", src=f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}", alt=alt
+    )
 
 
 def joined(parts: Iterable[Part]) -> Html:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import shlex
 from typing import Any
@@ -13,7 +12,7 @@ from exactstate.automata import Mealy, Moore, Semiautomaton
 from exactstate.errors import InvalidConfig
 from exactstate.report.charts import length_sweep_chart, training_charts
 from exactstate.report.data import RunData
-from exactstate.report.html import Html, element, joined, void_element
+from exactstate.report.html import Html, drawing, element, joined
 from exactstate.report.sentences import claim, enumeration, failure, head_sizes, sentences
 from exactstate.report.tables import head_tables, machine_tables, step_table
 
@@ -175,11 +174,7 @@ def _drawing(machine: Semiautomaton, caption: str) -> Html | None:
 
     if machine.n_states > MAX_STATES or not fits(machine) or len(picture := svg(machine)) > MAX_DRAWING_BYTES:
         return None
-    image = void_element(
-        "img", class_="drawing", src=f"data:image/svg+xml;base64,{base64.b64encode(picture).decode()}",
-        alt=f"State diagram. {caption}",
-    )  # fmt: skip
-    return element("figure", image, element("figcaption", caption))
+    return element("figure", drawing(picture, f"State diagram. {caption}"), element("figcaption", caption))
 
 
 def _with_names_of(target: Moore | Mealy, machine: Moore | Mealy) -> Moore | Mealy:

@@ -101,7 +101,7 @@ def _legend(figure: Any, rows: Sequence[Row]) -> None:
         name, color, marker, _ = model_style(cell)
         own = [row for row in rows if row["cell"] == cell]
         learned = sum(bool(row.get("learned", True)) for row in own)
-        label = f"{name} ({learned} of {len(own)} learned)"
+        label = name if learned == len(own) == 1 else f"{name} ({learned} of {len(own)} learned)"
         handles.append(Line2D([], [], color=color, marker=marker, markersize=3.5, label=label))
     marks = [("X", "failing length")] if any(row["failing_length"] for row in rows) else []
     marks += [(">", "certified beyond")] if any(row.get("certified") for row in rows) else []

@@ -41,7 +41,7 @@ def conform(
         exactstate conform machine.dot blanks.txt --separator ";"
         exactstate conform machine.dot traces.jsonl --cluster local --workers 2
     """
-    from exactstate.learning.conform import conform as check
+    from exactstate.learning.conformance import conform as check
     from exactstate.learning.logs import read_log
 
     target = read_any(machine, missing)

@@ -37,7 +37,7 @@ def suite(
         exactstate suite machine.dot --extra-states 1 -o tests.jsonl
         exactstate suite machine.dot --json
     """
-    from exactstate.learning.conformance import conformance_suite
+    from exactstate.learning.suites import conformance_suite
     from exactstate.records import write_atomically
 
     found = conformance_suite(read_any(machine, missing), method=method, extra_states=extra_states)  # type: ignore[arg-type]

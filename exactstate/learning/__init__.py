@@ -1,12 +1,12 @@
 """Machines from data, without a network: logs, prefix trees, state merging, conformance. NumPy, no torch."""
 
 from exactstate.learning.active import learn_actively
-from exactstate.learning.conformance import ConformanceSuite, conformance_suite
 from exactstate.learning.learn import LearnedMachine, learn
 from exactstate.learning.logs import Trace, read_log
 from exactstate.learning.passive_learning import InferredMachine, PassiveLearningConfig, infer_machine
 from exactstate.learning.prefix_tree import PrefixTree
 from exactstate.learning.state_merging import MergedStates, merge_states
+from exactstate.learning.suites import ConformanceSuite, conformance_suite
 from exactstate.learning.trace_tree import TraceTree
 
 __all__ = [

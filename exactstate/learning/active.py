@@ -25,9 +25,9 @@ import numpy as np
 from exactstate import records
 from exactstate.automata import Mealy, minimize
 from exactstate.errors import BackendUnavailable, BudgetExceeded, InvalidConfig, InvalidInput, NotLearned
-from exactstate.learning.conformance import conformance_suite
 from exactstate.learning.learn import LearnedMachine
 from exactstate.learning.logs import read_log
+from exactstate.learning.suites import conformance_suite
 
 Query = Callable[[Sequence[str]], Sequence[str]]
 ENGINES = ("lstar", "kv", "lsharp")

@@ -8,19 +8,19 @@ order, so names, nodes and outputs have the numbers that one process gives them.
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 
 from exactstate.automata import Mealy, Moore
 from exactstate.errors import BrokenFile, InvalidConfig
-from exactstate.learning.conform import Conformance, conform
+from exactstate.learning.conformance import Conformance, conform
 from exactstate.learning.logs import NO_TRACE, Layout, Trace, log_layout, part_ends, read_part, refuse_count
 from exactstate.learning.trace_tree import TraceTree, TreePart
-from exactstate.runtime.cluster import PARTITION, RETRIES, connected, file_size
+from exactstate.runtime.cluster import PARTITION, connected, file_size, in_order
 from exactstate.runtime.io import from_bytes, to_bytes
 from exactstate.runtime.machine import Machine
 
@@ -142,33 +142,24 @@ def _parts(
     if partition < 1:
         raise InvalidConfig(f"a partition has at least 1 byte; got {partition}.")
     file_size(path)
+    line, keys = 0, set[str]()
     with connected(address, workers) as ray:
-        count = workers or int(ray.cluster_resources().get("CPU", 1))
-        task = ray.remote(num_cpus=1, max_retries=RETRIES)(function)
         shared = [ray.put(argument) for argument in arguments]
-        ends, waiting, begin, line = part_ends(path, layout, partition), deque[Any](), 0, 0
-        keys: set[str] = set()
-        try:
-            while True:
-                while len(waiting) < 2 * count and (end := next(ends, None)) is not None:
-                    waiting.append(task.remote(os.path.abspath(path), layout, begin, end, *shared))
-                    begin = end
-                if not waiting:
-                    return
-                part = ray.get(waiting.popleft())
-                if part.error is not None:
-                    reason, at = part.error
-                    raise BrokenFile(path, reason, None if at is None else at + line)
-                if again := keys & part.keys:
-                    raise BrokenFile(
-                        path,
-                        f"the rows of the trace {min(again)!r} lie in several parts of the log; sort the log by trace, "
-                        "or read it without --cluster.",
-                    )
-                keys |= part.keys
-                if watch_process is not None:
-                    watch_process(part.pid)
-                yield line, part
-                line += part.lines
-        except ray.exceptions.RayTaskError as error:
-            raise error.cause from None  # an error of exactstate in a task is one here
+        ends = chain([0], part_ends(path, layout, partition))
+        calls = ((os.path.abspath(path), layout, begin, end, *shared) for begin, end in pairwise(ends))
+        for reference in in_order(ray, function, calls, workers):
+            part: Part = ray.get(reference)
+            if part.error is not None:
+                reason, at = part.error
+                raise BrokenFile(path, reason, None if at is None else at + line)
+            if again := keys & part.keys:
+                raise BrokenFile(
+                    path,
+                    f"the rows of the trace {min(again)!r} lie in several parts of the log; sort the log by trace, or "
+                    "read it without --cluster.",
+                )
+            keys |= part.keys
+            if watch_process is not None:
+                watch_process(part.pid)
+            yield line, part
+            line += part.lines

@@ -1,154 +1,125 @@
-"""Conformance: test words that an implementation passes only if it is the machine, if it has few enough states.
-
-    n  states     A  symbols     k  extra states
-
-`conformance_suite` gives words of the W method (Chow 1978), of the Wp method (Fujiwara and others 1991) or of
-harmonized state identifiers (HSI; Petrenko and others 1993). An implementation with at most k states more than the
-minimized machine that gives the right outputs on all of them is equivalent to it. Words grow with A^k.
-"""
+"""Check a log against a machine: the first line that departs, and how often each transition was taken. Streaming."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import product
-from typing import Literal, get_args
 
 import numpy as np
 
-from exactstate._types import MISSING
-from exactstate.automata import Mealy, Moore, minimize
-from exactstate.errors import BudgetExceeded, unknown
-from exactstate.tasks.access_words import access_words
-
-Method = Literal["w", "wp", "hsi"]
-MAX_WORDS = 5_000_000
-Numbers = tuple[int, ...]
+from exactstate._text import one_line
+from exactstate._types import Ints
+from exactstate.automata import Mealy, Moore, format_word
+from exactstate.learning.logs import LABELS, Trace
 
 
-@dataclass(frozen=True, eq=False)
-class ConformanceSuite:
-    """Words for an implementation, and what they cover."""
+@dataclass(frozen=True)
+class Departure:
+    """Where a trace leaves the machine."""
 
-    machine: Mealy
-    """The minimized machine."""
-    method: Method
-    extra_states: int
-    words: tuple[Numbers, ...]
-
-    def named(self) -> Iterator[tuple[list[str], list[str]]]:
-        """Each word by names, and the outputs that are right."""
-        for word in self.words:
-            numbers = self.machine.output_ids(np.array(word, np.int64)).tolist()
-            yield [self.machine.symbols[a] for a in word], [self.machine.outputs[o] for o in numbers]
-
-    @property
-    def symbols(self) -> int:
-        """Of all words."""
-        return sum(map(len, self.words))
-
-    def coverage(self) -> tuple[int, int]:
-        """(states, transitions) of the machine that the words visit."""
-        seen = set()
-        successors = self.machine.tables.T.tolist()
-        for word in self.words:
-            state = self.machine.start
-            for symbol in word:
-                seen.add((state, symbol))
-                state = successors[state][symbol]
-        return len({state for state, _ in seen}), len(seen)
+    line: int
+    position: int
+    """The number of the input in its trace, from 1; 0 for the output before the first."""
+    inputs: tuple[str, ...]
+    """Up to and with that input."""
+    state: str
+    """Of the machine before it."""
+    expected: str | None
+    """None where the machine does not know the input."""
+    seen: str
 
     def explain(self) -> str:
-        n, A = self.machine.n_states, self.machine.n_symbols
-        states, transitions = self.coverage()
+        if self.expected is None:
+            return (
+                f"line {self.line}: input {self.position} is {self.inputs[-1]!r}, which the machine does not read "
+                f"(in state {one_line(self.state)})"
+            )
         return (
-            f"{len(self.words):,} words with {self.symbols:,} symbols ({self.method.upper()} method): {states} of {n} "
-            f"states and {transitions} of {n * A} transitions; an implementation with at most {n + self.extra_states} "
-            "states that is right on all of them is right on every word."
+            f"line {self.line}: after {format_word(self.inputs)} the machine outputs {self.expected!r} (in state "
+            f"{one_line(self.state)}), the log has {self.seen!r}"
         )
 
 
-def conformance_suite(machine: Moore | Mealy, *, method: Method = "wp", extra_states: int = 0) -> ConformanceSuite:
-    """The test words of a machine for implementations with so many more states than the minimized machine.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Conformance:
+    """What a log shows of a machine; true if it conforms."""
 
-    >>> from exactstate.automata import tomita
-    >>> len(conformance_suite(tomita(2)).words)
-    6
-    """
-    if method not in get_args(Method):
-        raise unknown("method", method, get_args(Method))
-    small = minimize(machine.to_mealy())
-    access = access_words(small, small.start)
-    separate = separating_words(small)
-    n, A = small.n_states, small.n_symbols
-    identify = [sorted({separate[q, p] for p in range(n) if p != q} or {()}) for q in range(n)]
-    everything = sorted({word for words in identify for word in words})
-    estimate = n * A ** (extra_states + 1) * (len(everything) if method == "w" else max(map(len, identify)))
-    if estimate > MAX_WORDS:
-        raise BudgetExceeded(
-            f"about {estimate:,} words would be needed for {n} states, {A} symbols and {extra_states} extra states; at "
-            f"most {MAX_WORDS:,} are made. Allow fewer extra states."
-        )
-    words: set[Numbers] = set()
-    tables = small.tables.tolist()
-    cover = list(access.values())
-    for first in cover:
-        for length in range(extra_states + 2):
-            for middle in product(range(A), repeat=length):
-                if method == "wp" and length == extra_states + 1 and first + middle[:1] in access.values():
-                    continue  # the transition of the state cover itself: covered with shorter middles
-                reached = _run(tables, small.start, first + middle)
-                whole = method == "w" or (method == "wp" and length <= extra_states)
-                for last in everything if whole else identify[reached]:
-                    words.add(first + middle + last)
-    return ConformanceSuite(small, method, extra_states, tuple(_without_prefixes(words)))
+    machine: Moore | Mealy
+    traces: int
+    symbols: int
+    departing: int
+    """Traces with a difference."""
+    first: Departure | None
+    covered: Ints
+    """A n: how often each transition was taken, up to a difference."""
 
+    def __bool__(self) -> bool:
+        return self.first is None
 
-def separating_words(machine: Mealy) -> dict[tuple[int, int], Numbers]:
-    """For every pair of states of a minimized machine a shortest word after which outputs differ."""
-    n, A = machine.n_states, machine.n_symbols
-    letter = np.full((n, n), MISSING)
-    for a in range(A - 1, -1, -1):
-        out = machine.readout[a]
-        letter[out[:, None] != out[None, :]] = a
-    order = [letter != MISSING]
-    while True:
-        known = letter != MISSING
-        new = np.full((n, n), MISSING)
-        for a in range(A - 1, -1, -1):
-            after = machine.tables[a]
-            new[known[after[:, None], after[None, :]]] = a
-        new[known] = MISSING
-        if not (new != MISSING).any():
-            break
-        letter = np.where(known, letter, new)
-        order.append(new != MISSING)
-    direct = order[0]
-    words: dict[tuple[int, int], Numbers] = {}
-    for p in range(n):
-        for q in range(n):
-            if p == q:
-                continue
-            word, one, other = [], p, q
-            while True:
-                a = int(letter[one, other])
-                word.append(a)
-                if direct[one, other]:
-                    break
-                one, other = int(machine.tables[a, one]), int(machine.tables[a, other])
-            words[p, q] = tuple(word)
-    return words
+    @property
+    def coverage(self) -> float:
+        """The share of transitions that were taken."""
+        return float((self.covered > 0).mean())
+
+    def explain(self) -> str:
+        taken, size = int((self.covered > 0).sum()), self.covered.size
+        summary = f"{taken} of {size} transitions are covered"
+        if self.first is None:
+            return f"conforms: {self.traces:,} traces with {self.symbols:,} symbols; {summary}."
+        return f"departs: {self.first.explain()}.\n{self.departing:,} of {self.traces:,} traces depart; {summary}."
+
+    def rows(self) -> list[dict[str, object]]:
+        """One row for every transition: how often it was taken."""
+        machine = self.machine.to_mealy()
+        return [
+            {
+                "state": machine.states[q], "symbol": symbol, "output": machine.outputs[int(machine.readout[a, q])],
+                "target": machine.states[int(machine.tables[a, q])], "count": int(self.covered[a, q]),
+            }
+            for q in range(machine.n_states)
+            for a, symbol in enumerate(machine.symbols)
+        ]  # fmt: skip
 
 
-def _run(tables: Sequence[Sequence[int]], state: int, word: Numbers) -> int:
-    for symbol in word:
-        state = tables[symbol][state]
-    return state
-
-
-def _without_prefixes(words: set[Numbers]) -> Iterator[Numbers]:
-    """The words that are not the beginning of another, in order."""
-    ordered = sorted(words)
-    for word, following in zip(ordered, [*ordered[1:], ()], strict=True):
-        if word and following[: len(word)] != word:
-            yield word
+def conform(
+    machine: Moore | Mealy, traces: Iterable[Trace], *, watch: Callable[[int, int], None] | None = None
+) -> Conformance:
+    """Run every trace through the machine and compare outputs; a trace is left where it departs."""
+    mealy = machine.to_mealy()
+    number = {name: a for a, name in enumerate(mealy.symbols)}
+    tables, readout, outputs = mealy.tables.tolist(), mealy.readout.tolist(), mealy.outputs
+    is_dfa = isinstance(machine, Moore) and set(machine.outputs) == {"accept", "reject"}
+    covered = [[0] * mealy.n_states for _ in range(mealy.n_symbols)]
+    count = symbols = departing = 0
+    first: Departure | None = None
+    for trace in traces:
+        count += 1
+        state, departure = mealy.start, None
+        if trace.initial is not None and isinstance(machine, Moore):
+            wanted = machine.outputs[int(machine.readout[machine.start])]
+            seen = LABELS.get(trace.initial.lower(), trace.initial) if is_dfa else trace.initial
+            if seen != wanted:
+                departure = Departure(trace.line, 0, (), machine.states[state], wanted, trace.initial)
+        steps = zip(trace.inputs, trace.outputs, strict=True) if departure is None else iter(())
+        for position, (name, output) in enumerate(steps, start=1):
+            a = number.get(name)
+            symbols += 1
+            if a is None:
+                word = tuple(trace.inputs[:position])
+                departure = Departure(trace.line, position, word, mealy.states[state], None, str(output))
+                break
+            wanted = outputs[readout[a][state]]
+            if output is not None and output != wanted and not (is_dfa and LABELS.get(output.lower()) == wanted):
+                word = tuple(trace.inputs[:position])
+                departure = Departure(trace.line, position, word, mealy.states[state], wanted, output)
+                break
+            covered[a][state] += 1
+            state = tables[a][state]
+        if departure is not None:
+            departing += 1
+            first = first or departure
+        if watch is not None and count % 1000 == 0:
+            watch(count, symbols)
+    return Conformance(
+        machine=machine, traces=count, symbols=symbols, departing=departing, first=first, covered=np.array(covered)
+    )

@@ -17,7 +17,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from functools import lru_cache
@@ -118,6 +118,8 @@ class Summary:
     """The unknown symbol that ended the reading."""
     invalid: str | None
     """Why the text could not be decoded."""
+    size: int
+    """Bytes of its text."""
     pid: int
     """The process that read it."""
 
@@ -153,7 +155,7 @@ def tokenize(content: bytes, options: dict[str, Any], spans: list[Span]) -> tupl
     ends = np.concatenate([np.zeros(0, np.int64), *breaks])
     summary = Summary(
         _composite(machine, text, ends, options["each_line"]), count, len(ends), tokenizer.in_line, tokenizer.skipped,
-        tokenizer.unknown_symbol, invalid, os.getpid(),
+        tokenizer.unknown_symbol, invalid, sum(end - begin for _, begin, end in spans), os.getpid(),
     )  # fmt: skip
     return summary, (text, ends)
 
@@ -208,27 +210,50 @@ def connected(address: str, workers: int | None = None) -> Iterator[Any]:
 
     options: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False, "configure_logging": False}
     already, handler = ray.is_initialized(), signal.getsignal(signal.SIGTERM)
-    if not already:
-        try:
+    if not already and address == "local":
+        config = {"worker_niceness": 0}  # added to that of this process; 15 by default
+        options |= {"num_cpus": workers or os.cpu_count(), "include_dashboard": False, "_system_config": config}
+    elif not already:
+        options["address"] = address
+    try:
+        if not already:
             with redirect_stderr(StringIO()):  # notes of Ray about itself
-                if address == "local":
-                    config = {"worker_niceness": 0}  # added to that of this process; 15 by default
-                    ray.init(
-                        num_cpus=workers or os.cpu_count(), include_dashboard=False, _system_config=config, **options
-                    )
-                else:
-                    ray.init(address=address, **options)
-        except (ConnectionError, ValueError) as error:
-            raise InvalidConfig(
-                f"there is no Ray cluster at {address!r} ({error}); pass the address of a running one, or local."
-            ) from None
+                ray.init(**options)
+    except (ConnectionError, ValueError) as error:
+        raise InvalidConfig(
+            f"there is no Ray cluster at {address!r} ({error}); pass the address of a running one, or local."
+        ) from None
+    except Exception as error:  # Ray's own processes died while they started: out of memory, disk or ports
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise BackendUnavailable(f"Ray could not be started ({reason}); try again, or leave the cluster out.") from None
     try:
         yield ray
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None  # an error of exactstate in a task is one here
     finally:
         if not already:
             ray.shutdown()
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, handler)  # Ray sets one of its own
+
+
+def count_workers(ray: Any, workers: int | None) -> int:
+    """Tasks at a time: as many as asked for, or as the cluster has processors."""
+    return workers or int(ray.cluster_resources().get("CPU", 1))
+
+
+def in_order(
+    ray: Any, function: Callable[..., Any], calls: Iterable[tuple[Any, ...]], workers: int | None, *, returns: int = 1
+) -> Iterator[Any]:
+    """References to the results of a function for every call, in order; two for every worker are computed ahead."""
+    task = ray.remote(num_cpus=1, num_returns=returns, max_retries=RETRIES)(function)
+    ahead, waiting = 2 * count_workers(ray, workers), deque[Any]()
+    for call in calls:
+        waiting.append(task.remote(*call))
+        if len(waiting) >= ahead:
+            yield waiting.popleft()
+    while waiting:
+        yield waiting.popleft()
 
 
 def run_files(
@@ -248,51 +273,39 @@ def run_files(
     total = sum(file_size(path) for path in files)
     settings = {"each_line": filter.each_line, "last": filter.last, "states": filter.states, "at": filter.at,
                 "form": filter.form, "unknown": filter.unknown, "strategy": filter.strategy}  # fmt: skip
+    state, line, done = filter.state, 1, 0
+    writing: deque[tuple[Any, Summary, int]] = deque()
+
+    def write_first(ray: Any) -> None:
+        nonlocal done
+        reference, summary, end = writing.popleft()
+        piece, pid = ray.get(reference)
+        write(filter.append(piece, end))
+        _refuse(filter, summary)
+        filter.tokenizer.skipped += summary.skipped
+        done += summary.size
+        if watch is not None:
+            watch(pid)
+        if progress is not None:
+            progress(done, total)
+
     with connected(address, workers) as ray:
-        count = workers or int(ray.cluster_resources().get("CPU", 1))
         content = ray.put(to_bytes(machine))
-        first = ray.remote(num_cpus=1, num_returns=2, max_retries=RETRIES)(tokenize)
         second = ray.remote(num_cpus=1, max_retries=RETRIES)(emit)
-        parts = partitions(files, machine, partition)
-        reading: deque[tuple[Any, Any, int]] = deque()
-        writing: deque[tuple[Any, Summary, int, int]] = deque()
-        state, line, done, more = filter.state, 1, 0, True
-        try:
-            while more or reading or writing:
-                while more and len(reading) + len(writing) < 2 * count + 1:
-                    spans = next(parts, None)
-                    more = spans is not None
-                    if spans is not None:
-                        summary, tokens = first.remote(content, settings, spans)
-                        reading.append((summary, tokens, sum(end - begin for _, begin, end in spans)))
-                if not reading and not writing:
-                    break
-                heads = [queue[0][0] for queue in (writing, reading) if queue]
-                (ready, *_), _ = ray.wait(heads, num_returns=1)
-                if writing and ready == writing[0][0]:
-                    _, summary, end, size = writing.popleft()
-                    piece, pid = ray.get(ready)
-                    write(filter.append(piece, end))
-                    _refuse(filter, summary)
-                    filter.tokenizer.skipped += summary.skipped
-                    done += size
-                    if watch is not None:
-                        watch(pid)
-                    if progress is not None:
-                        progress(done, total)
-                else:
-                    _, tokens, size = reading.popleft()
-                    summary = ray.get(ready)
-                    if watch is not None:
-                        watch(summary.pid)
-                    end = int(summary.table[state])
-                    writing.append((second.remote(content, settings, tokens, state, line), summary, end, size))
-                    state, line = end, line + summary.breaks
-                    if summary.unknown or summary.invalid:
-                        more = False
-                        reading.clear()
-        except ray.exceptions.RayTaskError as error:
-            raise error.cause from None  # an error of exactstate in a task is one here
+        calls = ((content, settings, spans) for spans in partitions(files, machine, partition))
+        for reference, tokens in in_order(ray, tokenize, calls, workers, returns=2):
+            summary: Summary = ray.get(reference)
+            if watch is not None:
+                watch(summary.pid)
+            end = int(summary.table[state])
+            writing.append((second.remote(content, settings, tokens, state, line), summary, end))
+            state, line = end, line + summary.breaks
+            if len(writing) > count_workers(ray, workers):
+                write_first(ray)
+            if summary.unknown or summary.invalid:
+                break
+        while writing:
+            write_first(ray)
     write(filter.finish())
     return filter
 

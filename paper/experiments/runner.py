@@ -130,10 +130,7 @@ def _on_cluster(jobs: list[Job], address: str, workers: int | None) -> Iterator[
         running = {task.remote(job, Path.cwd()): job for job in jobs}
         while running:
             (ready,), _ = ray.wait(list(running), num_returns=1)
-            try:
-                rows = ray.get(ready)
-            except ray.exceptions.RayTaskError as error:
-                raise error.cause from None
+            rows = ray.get(ready)
             # the command is this one, not that of the worker
             yield running.pop(ready), [{**rows[0], "command": records.stamp()["command"]}, *rows[1:]]
 

@@ -17,7 +17,7 @@ from exactstate.automata import Moore
 from exactstate.errors import BrokenFile, BudgetExceeded, ExactstateError, InvalidConfig, InvalidInput
 from exactstate.learning import cluster, prefix_tree
 from exactstate.learning.cluster import conform_on_cluster, read_tree_on_cluster
-from exactstate.learning.conform import conform
+from exactstate.learning.conformance import conform
 from exactstate.learning.learn import learn
 from exactstate.learning.logs import log_layout, part_ends, read_log
 from exactstate.learning.trace_tree import TraceTree, read_tree

@@ -1,84 +1,42 @@
-"""Conformance suites: every single mutant is killed, and with extra states every machine that is larger by one."""
+"""Logs against machines: the first departure with its line, coverage of every transition."""
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-
-from exactstate.automata import Mealy, distinguishing_word, minimize
-from exactstate.errors import BudgetExceeded
-from exactstate.learning.conformance import conformance_suite, separating_words
-from tests.learning.machines import handshake, sessions
+from exactstate.automata import tomita
+from exactstate.learning.conformance import conform
+from exactstate.learning.logs import Trace, as_traces, at_end
+from tests.learning.machines import handshake, traces_of
 
 
-def expected(suite):
-    return list(zip(suite.words, [outputs for _, outputs in suite.named()], strict=True))
+def test_conform_counts_transitions():
+    machine = handshake()
+    found = conform(machine, as_traces(traces_of(machine, 200, 10, 1)))
+    assert found
+    assert (found.traces, found.symbols, int(found.covered.sum())) == (200, 2000, 2000)
+    assert found.coverage == (found.covered > 0).mean()
+    assert sum(row["count"] for row in found.rows()) == 2000
+    assert found.explain().startswith("conforms: 200 traces with 2,000 symbols")
 
 
-def passes(machine, words):
-    mealy = machine.to_mealy()
-    tables, readout, names = mealy.tables.tolist(), mealy.readout.tolist(), mealy.outputs
-    for word, outputs in words:
-        state = mealy.start
-        for symbol, output in zip(word, outputs, strict=True):
-            if names[readout[symbol][state]] != output:
-                return False
-            state = tables[symbol][state]
-    return True
+def test_conform_names_the_first_departure():
+    machine = handshake()
+    log = [
+        Trace(["hello"], ["ack"], None, 3),
+        Trace(["hello", "key", "data"], ["ack", "ack", "echo"], None, 4),
+        Trace(["ping"], ["pong"], None, 5),
+    ]
+    found = conform(machine, log)
+    assert not found
+    assert found.departing == 2
+    assert found.explain().startswith(
+        "departs: line 4: after 'hello key data' the machine outputs 'closed' (in state key), the log has 'echo'."
+    )
+    first = conform(machine, log[2:]).first
+    assert first is not None
+    assert first.explain() == "line 5: input 1 is 'ping', which the machine does not read (in state start)"
 
 
-def mutants(machine):
-    """Machines with one transition redirected, or one output changed."""
-    for a in range(machine.n_symbols):
-        for q in range(machine.n_states):
-            for name, count in (("tables", machine.n_states), ("readout", len(machine.outputs))):
-                table = getattr(machine, name).astype(int)
-                for value in range(count):
-                    if value != table[a, q]:
-                        changed = table.copy()
-                        changed[a, q] = value
-                        fields = {"tables": machine.tables, "readout": machine.readout, name: changed}
-                        yield Mealy(symbols=machine.symbols, outputs=machine.outputs, **fields)
-
-
-@pytest.mark.parametrize("method", ["w", "wp", "hsi"])
-@pytest.mark.parametrize("machine", [handshake(), sessions()])
-def test_conformance_suite_kills_all_single_mutants(method, machine):
-    suite = conformance_suite(machine, method=method)
-    small = minimize(machine)
-    words = expected(suite)
-    assert passes(machine, words)
-    killed = 0
-    for mutant in mutants(small):
-        if distinguishing_word(mutant, small) is not None:
-            assert not passes(mutant, words)
-            killed += 1
-    assert killed > 100
-    assert suite.coverage() == (small.n_states, small.n_states * small.n_symbols)
-
-
-@pytest.mark.parametrize("method", ["w", "wp", "hsi"])
-def test_conformance_suite_finds_an_extra_state(method):
-    """A machine that is wrong only after the fourth 'a': one state more than the machine with one state."""
-    machine = Mealy(symbols="ab", tables=[[0], [0]], outputs="xy", readout=[[0], [0]])
-    larger = Mealy(symbols="ab", tables=[[1, 1], [0, 0]], outputs="xy", readout=[[0, 1], [0, 0]])
-    assert passes(larger, expected(conformance_suite(machine, method=method)))
-    assert not passes(larger, expected(conformance_suite(machine, method=method, extra_states=1)))
-
-
-def test_separating_words_are_shortest():
-    machine = minimize(sessions())
-    words = separating_words(machine)
-    assert len(words) == machine.n_states * (machine.n_states - 1)
-    for (p, q), word in words.items():
-        fields = {"symbols": machine.symbols, "tables": machine.tables, "outputs": machine.outputs}
-        one, other = (Mealy(**fields, readout=machine.readout, start=state) for state in (p, q))
-        wanted = distinguishing_word(one, other)
-        assert wanted is not None
-        assert len(wanted) == len(word)
-        assert one.output_ids(np.array(word))[-1] != other.output_ids(np.array(word))[-1]
-
-
-def test_conformance_suite_is_bounded():
-    with pytest.raises(BudgetExceeded, match="Allow fewer extra states"):
-        conformance_suite(sessions(), extra_states=9)
+def test_conform_of_a_dfa_reads_labels():
+    machine = tomita(4)
+    assert conform(machine, [at_end(["0", "0"], "1", 1), at_end(["0", "0", "0"], "false", 2), at_end([], "accept", 3)])
+    assert conform(machine, [at_end([], "0", 7)]).first is not None

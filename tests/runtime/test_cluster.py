@@ -204,3 +204,18 @@ def test_cluster_with_a_killed_worker_is_one_process(tmp_path: Path) -> None:
     found = on_cluster(machine, [tmp_path / "a"], partition=10_000, workers=2, watch=kill)
     assert len(killed) == 2
     assert found == one_process(machine, [tmp_path / "a"])
+
+
+def test_cluster_whose_processes_die_at_the_start_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray", reason="needs the extra cluster")
+
+    def init(**_: Any) -> None:
+        raise RuntimeError("The node died.\nTraceback and more")
+
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with (
+        pytest.raises(BackendUnavailable, match=r"Ray could not be started \(The node died.\); try again"),
+        cluster.connected("local"),
+    ):
+        raise AssertionError("not reached")

@@ -1,60 +1,57 @@
-"""HTML elements as functions, so that text from outside is always escaped."""
+"""HTML in which text from outside is always escaped: the templates, and elements as functions."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from html import escape
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
-
-class Html(str):
-    """Text that is HTML already."""
-
-    __slots__ = ()
-
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup as Html
+from markupsafe import escape
 
 Part = str | Html
 
 
+@lru_cache(maxsize=1)
+def page_template() -> Template:
+    """page.html beside this file; what is put into it is escaped, and control characters are shown."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, finalize=_visible, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    return environment.get_template("page.html")
+
+
 def element(name: str, /, *parts: Part, **attributes: object) -> Html:
-    """<name attributes>parts</name>; plain text is escaped; `class_` becomes `class`, `http_equiv` `http-equiv`.
+    """<name attributes>parts</name>; plain text is escaped; `class_` becomes `class`, `font_size` `font-size`.
 
     >>> element("p", "1 < 2", class_="odd")
-    '<p class="odd">1 &lt; 2</p>'
+    Markup('<p class="odd">1 &lt; 2</p>')
     """
-    pairs = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for key, value in attributes.items())
+    pairs = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
     return Html(f"<{name}{pairs}>{joined(parts)}</{name}>")
-
-
-def void_element(name: str, /, **attributes: object) -> Html:
-    """An element without content and closing tag, such as an image.
-
-    >>> void_element("img", alt='a "b"')
-    '<img alt="a &quot;b&quot;">'
-    """
-    return Html(element(name, **attributes).removesuffix(f"</{name}>"))
 
 
 def drawing(svg: bytes, alt: str) -> Html:
     """A picture in the page, its colors turned around in dark mode.
 
     >>> drawing(b"<svg/>", "a dot")
-    '<img class="drawing" src="data:image/svg+xml;base64,PHN2Zy8+" alt="a dot">'
+    Markup('<img class="drawing" src="data:image/svg+xml;base64,PHN2Zy8+" alt="a dot">')
     """
-    return void_element(
-        "img", class_="drawing", src=f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}", alt=alt
-    )
+    data = base64.b64encode(svg).decode()
+    return Html('<img class="drawing" src="data:image/svg+xml;base64,{}" alt="{}">').format(data, _visible(alt))
 
 
 def joined(parts: Iterable[Part]) -> Html:
     """The parts one after another, plain text escaped."""
-    return Html("".join(part if isinstance(part, Html) else _escaped(part) for part in parts))
+    return Html("").join(_visible(part) for part in parts)
 
 
-def _escaped(text: str) -> str:
+def _visible(text: Any) -> Any:
     """Characters that change the writing direction, and other control characters, are shown by their code point."""
-    return escape("".join(char if char.isprintable() or char in "\n\t" else _code_point(char) for char in text))
-
-
-def _code_point(char: str) -> str:
-    return f"\\u{{{ord(char):x}}}"
+    if isinstance(text, Html) or not isinstance(text, str):
+        return text
+    return "".join(char if char.isprintable() or char in "\n\t" else f"\\u{{{ord(char):x}}}" for char in text)

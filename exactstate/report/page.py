@@ -1,4 +1,4 @@
-"""The report page: sections in order, nothing loaded from elsewhere; its only script is the page to play with."""
+"""The report page: page.html filled with the sections of a run; its only script is the page to play with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from exactstate.records import write_atomically
 from exactstate.report import play, sections
 from exactstate.report.data import RunData
-from exactstate.report.html import Html, element, joined, void_element
+from exactstate.report.html import Html, page_template
 from exactstate.train.run_dir import RunDir
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -22,46 +22,11 @@ def write_report(folder: str | Path, path: str | Path | None = None) -> Path:
 
 
 def page_of(folder: Path) -> str:
-    """The report of a run as one HTML page."""
+    """The report of a run as one HTML page; page.html decides what is shown where."""
     run = RunData.load(folder)
-    body = [
-        element("h1", run.name),
-        element("p", "What the network learned, and what is proved about it.", class_="soft"),
-        sections.verdict(run),
-    ]
-    playable = run.machine is not None
-    if playable:
-        body.append(play.link_to(run))
-    for title, section in (
-        ("Task and network", sections.configuration(run)),
-        ("Training", sections.training(run)),
-        ("Learned, pruned, compressed", sections.stages(run)),
-        ("The machine", sections.machines(run)),
-        ("Transition tables of the heads", sections.heads(run)),
-        ("A word, step by step", sections.step_by_step(run)),
-        ("The certificate", sections.certificate(run)),
-        ("Length sweep", sections.sweep(run)),
-        ("Load and run the machine", sections.usage(run)),
-    ):
-        if section is not None:
-            body.append(element("section", element("h2", title), section))
-    return _document(f"{run.name} · exactstate", joined(body), run if playable else None)
-
-
-def _document(title: str, body: Html, playable: RunData | None) -> str:
-    style = Html((Path(__file__).parent / "style.css").read_text(encoding="utf-8"))
-    policy = POLICY if playable is None else f"{POLICY}; {play.parts().policy}"
-    head = [
-        void_element("meta", charset="utf-8"),
-        void_element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        void_element("meta", http_equiv="Content-Security-Policy", content=policy),
-        void_element("link", rel="icon", href="data:,"),
-        element("title", title),
-        element("style", style, id="report-style"),
-    ]
-    main = [element("main", body)]
-    if playable is not None:
-        head.append(play.head_of())
-        main.append(play.body_of(playable))
-    whole = element("html", element("head", *head), element("body", *main), lang="en")
-    return f"<!doctype html>\n{whole}\n"
+    playable = play.content(run) if run.machine is not None else None
+    return page_template().render(
+        run=run, play=playable, policy=POLICY if playable is None else f"{POLICY}; {play.parts().policy}",
+        style=Html((Path(__file__).parent / "style.css").read_text(encoding="utf-8")),
+        **{section.__name__: section(run) for section in sections.ALL},
+    ) + "\n"  # fmt: skip

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from exactstate.report.data import RunData
-from exactstate.report.html import Html, element
+from exactstate.report.html import Html
 
 PAGE = Path(__file__).parent / "play.html"
 MAX_BYTES = 1_000_000
@@ -44,29 +44,19 @@ def parts() -> Parts:
     return Parts(style[1], script[1])
 
 
-def head_of() -> Html:
-    """The style sheet, switched off until the page is opened."""
-    return element("style", Html(parts().style), id="play-style", media="not all")
-
-
-def link_to(run: RunData) -> Html:
+def content(run: RunData) -> dict[str, object]:
+    """The style sheet, switched off until the page is opened, the script, the data of the run, and what to say."""
     text = ": run it, watch its scan, check its certificate."
     if _machine(run) is None:
         name = run.folder.machine_path.name
         text = f". It has more than {MAX_BYTES:,} bytes and is not in this file: open {name} there."
-    rest = f"{text} The page is in this file; it needs JavaScript and no network."
-    return element("p", element("a", "Play with this machine", href="#play"), rest, class_="soft")
-
-
-def body_of(run: RunData) -> Html:
-    """The place of the page, the data of the run and the script."""
-    data = {"name": run.name, "machine": _machine(run), "certificate": _certificate(run)}
-    text = json.dumps(data, ensure_ascii=True).replace("<", "\\u003c")  # no text in it can end the element
-    return Html(
-        element("div", id="play", hidden="")
-        + element("script", Html(text), type="application/json", id="play-data")
-        + element("script", Html(parts().script), id="play-script")
-    )
+    data = json.dumps(
+        {"name": run.name, "machine": _machine(run), "certificate": _certificate(run)}, ensure_ascii=True
+    )  # fmt: skip
+    return {
+        "style": Html(parts().style), "script": Html(parts().script), "text": text,
+        "data": Html(data.replace("<", "\\u003c")),  # no text in it can end the element
+    }  # fmt: skip
 
 
 def _machine(run: RunData) -> object:

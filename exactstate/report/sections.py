@@ -1,18 +1,18 @@
-"""The sections of a report, one function each; None where the run has nothing to show."""
+"""What the sections of a report say, one function each; None where the run has nothing to show. page.html shows it."""
 
 from __future__ import annotations
 
 import contextlib
 import shlex
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from exactstate.automata import Mealy, Moore, Semiautomaton
+from exactstate.automata import Mealy, Moore
 from exactstate.errors import InvalidConfig
 from exactstate.report.charts import length_sweep_chart, training_charts
 from exactstate.report.data import RunData
-from exactstate.report.html import Html, drawing, element, joined
+from exactstate.report.html import Html, drawing
 from exactstate.report.sentences import claim, enumeration, failure, head_sizes, sentences
 from exactstate.report.tables import head_tables, machine_tables, step_table
 
@@ -29,17 +29,22 @@ SPELLED = 8
 EXTRACTED, TARGET = "Extracted from the network", "Target"
 
 
-def verdict(run: RunData) -> Html:
+class Verdict(NamedTuple):
+    title: str
+    text: str
+    good: bool = False
+
+
+def verdict(run: RunData) -> Verdict:
     """The result in one sentence."""
     if run.valid_certificate is not None:
         missing = "" if run.folder.finished else " The weights that the certificate names are not in this folder."
-        return element("p", element("strong", "Certified: "), claim(run.valid_certificate) + missing, class_="verdict")
+        return Verdict("Certified:", claim(run.valid_certificate) + missing, good=True)
     if run.check is not None:
-        findings = " ".join(run.check.findings)
-        return element("p", element("strong", "The certificate is not valid. "), findings, class_="verdict bad")
+        return Verdict("The certificate is not valid.", " ".join(run.check.findings))
     if run.machine is None:
-        return element("p", element("strong", "Nothing is proved: "), _without_tables(run), class_="verdict bad")
-    return element("p", element("strong", "No certificate. "), failure(run.verdict()), class_="verdict bad")
+        return Verdict("Nothing is proved:", _without_tables(run))
+    return Verdict("No certificate.", failure(run.verdict()))
 
 
 def _without_tables(run: RunData) -> str:
@@ -53,9 +58,9 @@ def _without_tables(run: RunData) -> str:
     return f"{text} It was correct on {accuracy:.0%} of fresh words{where}."
 
 
-def configuration(run: RunData) -> Html:
+def configuration(run: RunData) -> dict[str, str | Names]:
     """What was trained, and how, as names and values."""
-    rows: dict[str, str | Html] = {}
+    rows: dict[str, str | Names] = {}
     if run.task is not None and run.task.about:
         rows["task"] = f"{run.name}: {run.task.about}"
     if (target := run.target) is not None:
@@ -74,18 +79,22 @@ def configuration(run: RunData) -> Html:
         rows["weights"] = f"SHA-256 {run.valid_certificate['weights']}"
         made = run.valid_certificate["made"]
         rows["certified with"] = enumeration([f"{name} {version}" for name, version in made.items()])
-    return element(
-        "dl", *(part for name, value in rows.items() for part in (element("dt", name), element("dd", value)))
-    )
+    return rows
 
 
-def _names(names: tuple[str, ...]) -> Html:
-    """How many, and the first of them."""
+class Names(NamedTuple):
+    """How many names there are, and the first of them."""
+
+    total: str
+    shown: list[str]
+    more: str
+
+
+def _names(names: tuple[str, ...]) -> Names:
     shown = list(names[:MAX_NAMES])
     while len(shown) > 1 and sum(map(len, shown)) > MAX_LETTERS:
         shown.pop()
-    rest = ["..."] if len(names) > len(shown) else []
-    return joined([f"{len(names):,}: ", *(element("code", name) for name in shown), *rest])
+    return Names(f"{len(names):,}", shown, "..." if len(names) > len(shown) else "")
 
 
 def _network(run: RunData) -> str:
@@ -120,13 +129,12 @@ STAGES = {
 }
 
 
-def stages(run: RunData) -> Html | None:
+def stages(run: RunData) -> dict[str, Any] | None:
     """What each stage of the recipe `gradient` left: heads, parameters, configurations and margins."""
     rows = [row for row in run.history if row.get("phase") == "stage" and row.get("stage") in STAGES]
     if not rows:
         return None
-    titles = ("", "heads", "parameters", "configurations", "smallest margin", "after")
-    body = [element("tr", *(element("th", title) for title in titles))]
+    body = []
     for row in rows:
         margins = [row[name] for name in ("column_margin", "label_margin") if name in row]
         cells = (
@@ -134,47 +142,55 @@ def stages(run: RunData) -> Html | None:
             f"{row['configurations']:,}" if "configurations" in row else "",
             f"{min(margins):.3g}" if margins else "", f"{row['seconds']:.1f} s",
         )  # fmt: skip
-        body.append(element("tr", element("th", row["stage"]), *(element("td", cell) for cell in cells)))
-    meanings = [f"{row['stage']}: {STAGES[row['stage']]}" for row in rows]
-    text = [element("p", f"{'; '.join(meanings)}.", class_="soft")]
+        body.append((row["stage"], cells))
+    compressed = None
     if (proof := run.compressed_check) is not None:
-        verdict = "has a valid certificate of its own" if proof else "has a certificate that is not valid"
-        text.append(element("p", f"The compressed network {verdict}."))
-    return joined([element("div", element("table", *body), class_="scroll"), *text])
+        compressed = "has a valid certificate of its own" if proof else "has a certificate that is not valid"
+    return {
+        "titles": ("", "heads", "parameters", "configurations", "smallest margin", "after"), "rows": body,
+        "meanings": [f"{name}: {STAGES[name]}" for name, _ in body], "compressed": compressed,
+    }  # fmt: skip
 
 
-def machines(run: RunData) -> Html | None:
+class Picture(NamedTuple):
+    caption: str
+    svg: bytes | None
+    """A state diagram; None where it would be too large to read."""
+
+    @property
+    def drawing(self) -> Html | None:
+        return None if self.svg is None else drawing(self.svg, f"State diagram. {self.caption}")
+
+
+def machines(run: RunData) -> dict[str, Any] | None:
     """The extracted machine beside its target."""
     if run.machine is None:
         return None
-    target, extracted = run.target, run.machine.automaton
+    target, extracted, text = run.target, run.machine.automaton, ""
     if target is not None:
         extracted = _with_names_of(target, extracted)
-    same = target is not None and _same_transitions(extracted, target)
     pictures = [_picture(extracted, EXTRACTED)]
+    same = target is not None and _same_transitions(extracted, target)
     if target is not None:
-        pictures.append(Html(pictures[0].replace(EXTRACTED, TARGET)) if same else _picture(target, TARGET))
-    text = []
+        svg = pictures[0].svg
+        pictures.append(Picture(_caption(target, TARGET), svg) if same else _picture(target, TARGET))
     if same:
-        text = ["The machine was extracted from the weights without access to the target. It has the same transitions."]
+        text = "The machine was extracted from the weights without access to the target. It has the same transitions."
     elif reads := run.machine.about.get("reads"):
-        text = [f"The extracted machine reads {reads}, which is more than the grammar of the task."]
-    return joined([*(element("p", sentence) for sentence in text), element("div", *pictures, class_="pair")])
+        text = f"The extracted machine reads {reads}, which is more than the grammar of the task."
+    return {"text": text, "pictures": pictures}
 
 
-def _picture(machine: Moore | Mealy, title: str) -> Html:
-    caption = f"{title}: {machine.n_states:,} states, {machine.n_symbols:,} symbols"
-    return _drawing(machine, caption) or element("p", f"{caption}, too many to draw.", class_="soft")
+def _caption(machine: Moore | Mealy, title: str) -> str:
+    return f"{title}: {machine.n_states:,} states, {machine.n_symbols:,} symbols"
 
 
-def _drawing(machine: Semiautomaton, caption: str) -> Html | None:
-    """A state diagram; None where it would be too large to read."""
+def _picture(machine: Moore | Mealy, title: str) -> Picture:
     from exactstate.automata.draw import svg
     from exactstate.automata.draw.scene import fits
 
-    if machine.n_states > MAX_STATES or not fits(machine) or len(picture := svg(machine)) > MAX_DRAWING_BYTES:
-        return None
-    return element("figure", drawing(picture, f"State diagram. {caption}"), element("figcaption", caption))
+    picture = svg(machine) if machine.n_states <= MAX_STATES and fits(machine) else b""
+    return Picture(_caption(machine, title), picture if 0 < len(picture) <= MAX_DRAWING_BYTES else None)
 
 
 def _with_names_of(target: Moore | Mealy, machine: Moore | Mealy) -> Moore | Mealy:
@@ -206,7 +222,7 @@ def _same_transitions(one: Moore | Mealy, other: Moore | Mealy) -> bool:
     )  # fmt: skip
 
 
-def heads(run: RunData) -> Html | None:
+def heads(run: RunData) -> dict[str, Any] | None:
     if run.valid_certificate is not None:
         return head_tables(run.valid_certificate)
     if run.machine is not None and run.machine.heads is not None:
@@ -214,16 +230,14 @@ def heads(run: RunData) -> Html | None:
     return None
 
 
-def step_by_step(run: RunData) -> Html | None:
+def step_by_step(run: RunData) -> dict[str, Any] | None:
     """The indices of all heads along a word, and the outputs."""
     if run.valid_certificate is None or run.machine is None or (word := example_word(run)) is None:
         return None
-    text = "The index of every head after every symbol: all that the network carries from one step to the next."
     try:
-        table = step_table(run.valid_certificate, word, run.machine.outputs(word))
+        return step_table(run.valid_certificate, word, run.machine.outputs(word))
     except LookupError:  # the certificate is of another task than the rest of the folder
         return None
-    return joined([element("p", text, class_="soft"), table])
 
 
 def example_word(run: RunData) -> list[str] | None:
@@ -239,35 +253,21 @@ def example_word(run: RunData) -> list[str] | None:
     return None
 
 
-def certificate(run: RunData) -> Html | None:
+def certificate(run: RunData) -> dict[str, Any] | None:
     """The proof in sentences, and the output of `exactstate check`."""
-    if run.certificate is None and run.machine is None:
+    if (content := run.valid_certificate) is None:
         return None
-    if run.valid_certificate is None:
-        text = " writes a certificate when machine and target agree on every word."
-        return element("p", "There is no valid certificate. ", element("code", "exactstate train"), text)
     from exactstate.certify.check import summary
 
-    content = run.valid_certificate
     assumptions = sorted({sentence for one in content["rounding"].values() for sentence in one["assumes"]})
-    return joined([
-        element("ul", *(element("li", sentence) for sentence in sentences(content))),
-        element("p", "The certificate was checked when this page was written: it is consistent, its target is the "
-                "task, and it names the weights in this folder, if there are any. They were not extracted again; ",
-                element("code", "exactstate check --weights"), " does that."),
-        element(
-            "details", element("summary", "Output of exactstate check"), element("pre", "\n".join(summary(content)))
-        ),
-        element("details", element("summary", "Assumptions of the rounding bounds"),
-                element("ul", *(element("li", sentence) for sentence in assumptions))),
-    ])  # fmt: skip
+    return {"sentences": sentences(content), "summary": "\n".join(summary(content)), "assumptions": assumptions}
 
 
 def sweep(run: RunData) -> Html | None:
     return length_sweep_chart(run.sweeps) if run.sweeps else None
 
 
-def usage(run: RunData) -> Html | None:
+def usage(run: RunData) -> list[str] | None:
     """Code that loads and runs the machine, with a word and its outputs."""
     if run.machine is None:
         return None
@@ -287,4 +287,8 @@ def usage(run: RunData) -> Html | None:
     if run.certificate is not None:
         certificate, folder = (shlex.quote(str(path)) for path in (run.folder.certificate_path, run.folder.path))
         shell.append(f"exactstate check {certificate} --weights {folder}")
-    return joined([element("pre", python), element("pre", "\n".join(shell))])
+    return [python, "\n".join(shell)]
+
+
+ALL = (verdict, configuration, training, stages, machines, heads, step_by_step, certificate, sweep, usage)
+"""Under their names in page.html."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from exactstate.report import page_of
+from exactstate.report.html import page_template
 from exactstate.report.tables import step_table, steps_of
 from exactstate.train import load_run
 
@@ -44,7 +45,7 @@ def test_step_table_is_on_the_page(s3: Path) -> None:
     machine = load_run(s3).machine()
     table = re.search(r"A word, step by step</h2>.*?<tbody>(.*?)</tbody>", page, re.DOTALL)
     assert table is not None
-    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table[1].split("</tr>") if row]
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in table[1].split("</tr>") if row.strip()]
     assert [row[1] for row in rows] == machine.outputs([row[0] for row in rows])
     assert len(rows) == 6
 
@@ -52,10 +53,12 @@ def test_step_table_is_on_the_page(s3: Path) -> None:
 def test_step_table_names_the_layers_of_a_stack_above_their_heads() -> None:
     content = json.loads(TSO.read_text())
     table = step_table(content, STORY.split(), [""] * (len(STORY.split()) - 1) + ["alice"])
-    assert re.findall(r'colspan="(\d)" class="group">(layer \d)', table) == [("4", "layer 0"), ("3", "layer 1")]
-    assert table.count('<th scope="col">head ') == 7
-    assert '<th scope="row">?</th><td>alice</td>' in table
-    assert "<td>idle | ring: alice, key: bob, coin: charlie</td></tr></tbody>" in table
+    assert (table["layers"], len(table["titles"])) == ([4, 3], 2 + 4 + 3 + 1)
+    page = str(page_template().environment.get_template("macros.html").module.steps(table))  # type: ignore[attr-defined]
+    assert re.findall(r'colspan="(\d)" class="group">(layer \d)', page) == [("4", "layer 0"), ("3", "layer 1")]
+    assert page.count('<th scope="col">head ') == 7
+    assert '<th scope="row">?</th><td>alice</td>' in page
+    assert re.search("<td>idle . ring: alice, key: bob, coin: charlie</td></tr>\\s*</tbody>", page)
 
 
 def test_step_table_is_left_out_for_a_certificate_of_another_task(s3: Path, tmp_path: Path) -> None:

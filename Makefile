@@ -16,7 +16,7 @@ help:
 	@echo "make fuzz       fuzz the readers of files and text for a minute; make fuzz-long for half an hour"
 	@echo "make lint       ruff and mypy"
 	@echo "make docs       build the documentation into build/site; a dead link is an error"
-	@echo "make docs-serve serve the documentation on http://127.0.0.1:8000 and rebuild it on changes"
+	@echo "make docs-serve serve the documentation on http://127.0.0.1:8000"
 	@echo "make web        build the page to play with from web/ into exactstate/report/play.html (node 20)"
 	@echo "make web-test   build it and test it: Vitest, and chromium driven by Playwright"
 	@echo "make wheel-check  build an sdist and a wheel, install them elsewhere, use them"
@@ -61,9 +61,11 @@ lint: install
 	$(BIN)/mypy
 
 docs: install
+	$(BIN)/python docs/api_pages.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 docs-serve: install
+	$(BIN)/python docs/api_pages.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 web: web/node_modules/.package-lock.json

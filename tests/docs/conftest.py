@@ -37,6 +37,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     folder = shared / "site"
     with FileLock(str(folder) + ".lock"):
         if not (folder / "sitemap.xml.gz").exists():
+            subprocess.run([sys.executable, str(ROOT / "docs" / "api_pages.py")], cwd=ROOT, check=True)
             built = mkdocs_build(ROOT / "mkdocs.yml", folder)
             assert built.returncode == 0, built.stderr
     return folder

@@ -95,7 +95,7 @@ def test_a_dead_link_fails_the_build(tmp_path: Path, text: str, warning: str) ->
     (tmp_path / "docs" / "index.md").write_text(f"# Page\n\n{text}\n")
     (tmp_path / "docs" / "other.md").write_text("# Other page\n")
     (tmp_path / "mkdocs.yml").write_text(
-        f"INHERIT: {ROOT / 'mkdocs.yml'}\nhooks: []\nextra_css: []\nnav: [index.md, other.md]\nplugins: []\n"
+        f"INHERIT: {ROOT / 'mkdocs.yml'}\ndocs_dir: docs\nextra_css: []\nnav: [index.md, other.md]\nplugins: []\n"
     )
     built = mkdocs_build(tmp_path / "mkdocs.yml", tmp_path / "site")
     assert built.returncode != 0

@@ -1,9 +1,10 @@
-"""MkDocs hooks: the API pages, and the files outside docs/ that pages link to.
+"""Write the pages of the documentation into build/docs, before the site is built: `python docs/api_pages.py`.
 
+- Pages and pictures of docs/ are copied.
 - `api/PACKAGE.md` lists every name that the package exports; mkdocstrings renders its signature and docstring.
-- Pages link to files outside docs/ by their place in the repository. In the site such a file becomes `source/PATH`: a
-  page if it is Markdown, a download otherwise. A link to a missing file stays as it is, and `mkdocs build --strict`
-  fails on it.
+- Pages link to files outside docs/ by their place in the repository. Such a file is copied to `source/PATH`: a page of
+  the site if it is Markdown, a download otherwise. A link to a missing file stays as it is, and the strict build fails
+  on it.
 """
 
 from __future__ import annotations
@@ -11,18 +12,16 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shutil
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from inspect import isclass, isfunction
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
-from mkdocs.structure.pages import Page
-
 ROOT = Path(__file__).resolve().parents[1]
-DOCS = ROOT / "docs"
+DOCS, PAGES = ROOT / "docs", ROOT / "build" / "docs"
 PACKAGES = (
     "nn", "baselines", "ops", "automata", "learning", "tasks", "train", "extract", "certify", "runtime", "evaluate",
     "report", "number_formats", "errors", "records",
@@ -38,45 +37,44 @@ LINK = re.compile(r"(?<=\]\()([^)\s#]+)(?=[)\s#])")
 FENCE = re.compile(r"^(```.*?^```[^\n]*$)", re.MULTILINE | re.DOTALL)
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Add the API pages to the navigation."""
-    section: list[dict[str, str]] = next((entry["API"] for entry in config.nav or [] if "API" in entry), [])
-    listed = {path for entry in section for path in entry.values()}
-    section += [{f"exactstate.{name}": path} for name in PACKAGES if (path := f"api/{name}.md") not in listed]
-    return config
-
-
-def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the API pages and every file outside docs/ that a page links to, directly or over other such files."""
-    files.append(File.generated(config, "api/index.md", content=overview()))
+def write_pages(folder: Path) -> None:
+    """All pages and files of the site."""
+    shutil.rmtree(folder, ignore_errors=True)
+    own = [path for path in DOCS.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")]
+    for path in {*own, *outside([*own, *(ROOT / name for name in INCLUDED)])}:
+        place = folder / site_path(path)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".md":
+            place.write_text(with_links(path), encoding="utf-8")
+        else:
+            shutil.copyfile(path, place)
+    (folder / "api").mkdir()
+    (folder / "api" / "index.md").write_text(overview(), encoding="utf-8")
     for name in PACKAGES:
-        files.append(File.generated(config, f"api/{name}.md", content=api_page(name)))
-    pages = [Path(file.abs_src_path) for file in files.documentation_pages() if file.abs_src_path]
-    pages += [ROOT / path for path in INCLUDED]
-    outside: set[Path] = set()
+        (folder / "api" / f"{name}.md").write_text(api_page(name), encoding="utf-8")
+
+
+def outside(pages: list[Path]) -> set[Path]:
+    """Every file outside docs/ among these, and those that they link to, directly or over other such files."""
+    found: set[Path] = set()
     while pages:
         page = pages.pop()
         linked = {page, *targets(page)} if page.suffix == ".md" else {page}
-        new = {path for path in linked if not path.is_relative_to(DOCS)} - outside
-        outside |= new
+        new = {path for path in linked if not path.is_relative_to(DOCS)} - found
+        found |= new
         pages += new
-    for path in sorted(outside):
-        files.append(File.generated(config, site_path(path), abs_src_path=str(path)))
-    return files
+    return found
 
 
-def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Point links to files outside docs/ at their place in the site."""
-    source = page.file.abs_src_path
-    if source is None:
-        return markdown
-    here = PurePosixPath(page.file.src_uri).parent
+def with_links(page: Path) -> str:
+    """The text of a page, with links to files outside docs/ pointing at their place in the site."""
+    here = os.path.dirname(site_path(page))
 
     def rewritten(link: re.Match[str]) -> str:
-        target = resolve(Path(source), link[0])
+        target = resolve(page, link[0])
         return link[0] if target is None else os.path.relpath(site_path(target), here)
 
-    pieces = FENCE.split(markdown)
+    pieces = FENCE.split(page.read_text(encoding="utf-8"))
     return "".join(piece if piece.startswith("```") else LINK.sub(rewritten, piece) for piece in pieces)
 
 
@@ -152,3 +150,8 @@ def definition(package: str, name: str) -> str:
 
 def first_sentence(module: Any) -> str:
     return " ".join((module.__doc__ or "").partition("\n\n")[0].split())
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    write_pages(PAGES)

@@ -27,6 +27,11 @@ EMBEDDED = GradientConfig(
 )  # fmt: skip
 """With more, as in M11, none finds anything from words alone, and heads are learned from label embeddings first."""
 EMBEDDED_HEADS = (12,) * 16
+PAPER_HEADS: dict[str, tuple[int, ...]] = {
+    "Z2": (2,), "Z16": (16,), "S3": (3, 2), "S4": (4, 3, 2), "A5": (5, 12), "M11": (11, 11, 11, 11), "DFF5": (3,),
+    "FF": (3,),
+}  # fmt: skip
+"""The heads of the paper, for its algebraic tasks."""
 
 
 @dataclass(frozen=True)
@@ -70,16 +75,19 @@ def distill(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
 
 
 def paper(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
-    """End to end with the paper's numbers; a baseline has four layers of 256 channels in a model of width 128."""
+    """End to end with the paper's numbers and heads; a baseline has four layers of 256 channels in a model of 128."""
+    check_words = 128 if name == "M11" else 512
     if cell == "nfsm":
-        return TrainConfig(task=name, cell=cell, recipe="paper", seed=seed)
+        return TrainConfig(
+            task=name, cell=cell, recipe="paper", seed=seed, heads=PAPER_HEADS.get(name), restarts=0,
+            end_to_end=EndToEndConfig(check_words=check_words),
+        )  # fmt: skip
     asks = task.question is not None
     return TrainConfig(
         task=name, cell=cell, recipe="paper", seed=seed, layers=4, width=128, channels=256, states=16, restarts=0,
         stop="checks",
         end_to_end=EndToEndConfig(
-            batch=64 if asks else 256, length=256 if asks else 64, check_words=128 if name == "M11" else 512,
-            stop_accuracy=0.99,
+            batch=64 if asks else 256, length=256 if asks else 64, check_words=check_words, stop_accuracy=0.99,
         ),
     )  # fmt: skip
 

@@ -22,6 +22,7 @@ from exactstate.train import EndToEndConfig, Run, RunDir, TrainConfig, configure
 from exactstate.train.config import wide_heads
 from exactstate.train.free_text import extract_free_text
 from exactstate.train.gradient import compress
+from exactstate.train.recipes import PAPER_HEADS
 from exactstate.train.trainer import Trainer
 from paper.experiments import comparison, geometry, story_learning, story_stream, supervision, text
 from paper.experiments.protocols import PROTOCOLS
@@ -31,11 +32,6 @@ from paper.experiments.runner import SEEDS, Campaign, Job, Options
 
 Heads = tuple[int, ...] | None
 ALGEBRAIC = ("Z2", "Z16", "S3", "S4", "A5", "M11", "DFF5", "FF")
-PAPER_HEADS: list[tuple[str, Heads]] = [
-    ("Z2", (2,)), ("Z16", (16,)), ("S3", (3, 2)), ("S4", (4, 3, 2)), ("A5", (5, 12)), ("M11", (11, 11, 11, 11)),
-    ("DFF5", (3,)), ("FF", (3,)),
-]  # fmt: skip
-"""The heads of the paper."""
 SINGLE_HEAD: list[tuple[str, Heads]] = [("S3", (6,)), ("S4", (24,)), ("A5", (60,))]
 """One head with an index for every state."""
 MORE_HEADS: list[tuple[str, Heads]] = [
@@ -135,7 +131,7 @@ def learning_jobs(options: Options) -> Iterator[Job]:
 def training_jobs(options: Options) -> Iterator[Job]:
     """Heads chosen by the library, then those of the paper, then one head for all states."""
     chosen: list[tuple[str, Heads]] = [(name, None) for name in ALGEBRAIC]
-    for name, heads in [*chosen, *PAPER_HEADS, *SINGLE_HEAD]:
+    for name, heads in [*chosen, *PAPER_HEADS.items(), *SINGLE_HEAD]:
         for seed in options.seeds if name in options.tasks else ():
             key: Row = {"task": name, "recipe": options.recipe, "seed": seed, "heads_given": heads and list(heads)}
             config = configure(name, recipe=options.recipe, seed=seed, heads=heads)
@@ -146,7 +142,7 @@ def training_jobs(options: Options) -> Iterator[Job]:
 def paper_recipe_jobs(options: Options) -> Iterator[Job]:
     """The first steps of the paper's 100,000, in one attempt or divided among several."""
     budget, attempts, masks = (int(options.settings[name]) for name in ("budget", "attempts", "masks"))
-    for name, heads in MORE_HEADS if options.settings["more_heads"] else PAPER_HEADS:
+    for name, heads in MORE_HEADS if options.settings["more_heads"] else PAPER_HEADS.items():
         for seed in options.seeds if name in options.tasks else ():
             config = configure(name, recipe="paper", seed=seed, heads=heads)
             horizon = config.end_to_end.steps
@@ -184,7 +180,7 @@ def paper_full_jobs(options: Options) -> Iterator[Job]:
         raise unknown("kind of heads", str(options.settings["heads"]), HEAD_KINDS)
     for seed in options.seeds:
         for name in options.tasks:
-            for kind, heads in (("paper", dict(PAPER_HEADS)[name]), ("wide", wide_heads(len(get_task(name).labels)))):
+            for kind, heads in (("paper", PAPER_HEADS[name]), ("wide", wide_heads(len(get_task(name).labels)))):
                 if options.settings["heads"] not in (kind, "all"):
                     continue
                 key: Row = {"task": name, "recipe": "paper", "seed": seed, "heads_given": list(heads or ())}

@@ -30,7 +30,12 @@ def test_every_cell_has_a_default_recipe() -> None:
 
 
 def test_configure_paper_has_the_numbers_of_the_paper() -> None:
-    assert configure("S4", recipe="paper", heads=(4, 3, 2)) == TrainConfig(task="S4", recipe="paper", heads=(4, 3, 2))
+    wanted = TrainConfig(task="S4", recipe="paper", heads=(4, 3, 2), restarts=0)
+    assert configure("S4", recipe="paper") == wanted
+    assert configure("A5", recipe="paper").heads == (5, 12)
+    assert configure("A5", recipe="paper", heads=(60,)).heads == (60,)
+    assert configure("Z5", recipe="paper").heads is None
+    assert configure("M11", recipe="paper").end_to_end.check_words == 128
     config = configure("S4", cell="mamba", recipe="paper")
     assert (config.layers, config.width, config.channels, config.states, config.dropout) == (4, 128, 256, 16, 0.1)
     assert config.end_to_end == EndToEndConfig(stop_accuracy=0.99)

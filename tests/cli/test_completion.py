@@ -16,7 +16,7 @@ from exactstate.cli import _completion
     [
         ("exactstate tra", ["train"]),
         ("exactstate train S", ["S3", "S4", "S5"]),
-        ("exactstate train S3 --cell m", ["mamba"]),
+        ("exactstate train S3 --cell m", ["mamba", "m2rnn"]),
         ("exactstate figure mach", ["machine"]),
         ("exactstate check some.js", []),
     ],

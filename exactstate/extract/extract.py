@@ -16,9 +16,8 @@ from exactstate._types import Bools, Ints
 from exactstate.automata import Moore
 from exactstate.errors import BudgetExceeded, InvalidInput, InvalidMachine
 from exactstate.extract.explore import Budget, ExploredLayer, Progress, explore
-from exactstate.extract.graph.nodes import Graph, describe
-from exactstate.extract.graph.trace import unwrapped
-from exactstate.extract.network import EvaluatedNetwork, Network
+from exactstate.extract.graph.trace import Traced, unwrapped
+from exactstate.extract.network import EvaluatedNetwork, Network, as_built
 from exactstate.extract.result import REFUSED, Extracted, InputRegions, LayerTables
 from exactstate.nn import Backbone
 from exactstate.nn.wrapped import refuse_gated, refuse_wrapped
@@ -31,7 +30,8 @@ def extract(
     model: nn.Module | Adapter, *, symbols: Sequence[str] | None = None,
     inputs: Mapping[str, Tensor] | None = None, labels: Sequence[str] | None = None,
     answers: Sequence[str] | None = None, grammar: Moore | None = None, format: str = "float64",
-    prune: bool = True, budget: Budget = Budget(), progress: Progress | None = None,  # noqa: B008
+    prune: bool = True, verify: bool = True, budget: Budget = Budget(),  # noqa: B008
+    progress: Progress | None = None,
 ) -> Extracted:  # fmt: skip
     """The machine that a model computes, over all words or over those of a grammar.
 
@@ -45,24 +45,35 @@ def extract(
       `rounding_errors`.
     - `prune`: leave out heads that are proved to influence no output (see `exactstate.extract.graph.relevance` and
       `redundancy`); for traced models without a grammar.
+    - `verify`: run the model itself on short and long words, and refuse if it answers otherwise than the machine. That
+      is no proof; it finds what tracing cannot see, such as a state that the model keeps on itself.
     - `progress`: called with the number of configurations reached, and of those not yet expanded.
     """
     if isinstance(model, nn.Module):
+        model = unwrapped(model)
         refuse_gated(model)
-    if not isinstance(model, Backbone):
-        return _extract_foreign(model, symbols, inputs, labels, grammar, format, budget, progress, prune=prune)
-    if inputs is not None:
-        raise InvalidInput("a Backbone reads tokens; `inputs` is for models that read vectors.")
-    refuse_wrapped(model)
-    names = _names("symbols", symbols or (grammar.symbols if grammar is not None else None), model.vocabulary)
-    if labels is not None and len(labels) != model.labels:
-        raise InvalidInput(f"this model has {model.labels} labels; got names for {len(labels)}.")
-    network = EvaluatedNetwork(model, len(names), format)
-    return extract_network(
-        network, symbols=names, labels=_names("labels", labels, model.labels),
-        answers=_names("answers", answers, model.answers), grammar=grammar, weights=digest(model), format=format,
-        budget=budget, progress=progress,
-    )  # fmt: skip
+    names = symbols or (None if grammar is None else grammar.symbols)
+    if isinstance(model, Backbone):
+        refuse_wrapped(model)
+        names = _names("symbols", names, model.vocabulary)
+    if isinstance(model, Backbone) and names is not None and as_built(model):
+        if inputs is not None:
+            raise InvalidInput("a Backbone reads tokens; `inputs` is for models that read vectors.")
+        if labels is not None and len(labels) != model.labels:
+            raise InvalidInput(f"this model has {model.labels} labels; got names for {len(labels)}.")
+        extracted = extract_network(
+            EvaluatedNetwork(model, len(names), format), symbols=tuple(names),
+            labels=_names("labels", labels, model.labels), answers=_names("answers", answers, model.answers),
+            grammar=grammar, weights=digest(model), format=format, budget=budget, progress=progress,
+        )  # fmt: skip
+    else:
+        extracted = _extract_foreign(model, names, inputs, labels, grammar, format, budget, progress, prune=prune)
+    if verify:
+        from exactstate.extract.verify import verify as run_and_compare
+
+        vectors = None if inputs is None else input_vectors(inputs, extracted.symbols)
+        run_and_compare(model, extracted, vectors)
+    return extracted
 
 
 def _extract_foreign(
@@ -75,8 +86,10 @@ def _extract_foreign(
     from exactstate.extract.graph.redundancy import drop_redundant
     from exactstate.extract.graph.relevance import FEW, drop_irrelevant
 
-    if symbols is None:
-        symbols = tuple(inputs) if inputs is not None else None if grammar is None else grammar.symbols
+    if isinstance(model, Backbone) and model.answer_head is not None:
+        raise InvalidInput("answers are read out of a Backbone as it was built; parts of this one were replaced.")
+    if symbols is None and inputs is not None:
+        symbols = tuple(inputs)
     if symbols is None:
         raise InvalidInput(
             "which symbols does the model read? Pass symbols=[...], the names of its tokens in the order of their "
@@ -90,7 +103,7 @@ def _extract_foreign(
         weights = model.digest()
     elif isinstance(model, nn.Module):
         network = traced = TracedNetwork(model, len(symbols), format, vectors=vectors)
-        weights = digest_graph(unwrapped(model), traced.graph)
+        weights = digest_graph(unwrapped(model), traced.traced)
     else:
         raise InvalidInput(f"extract reads an nn.Module or an Adapter; got {type(model).__name__}.")
     count: int = network.labels  # type: ignore[attr-defined]
@@ -228,12 +241,11 @@ def digest(model: nn.Module) -> str:
     return _digest(model.state_dict()).hexdigest()
 
 
-def digest_graph(model: nn.Module, graph: Graph) -> str:
+def digest_graph(model: nn.Module, traced: Traced) -> str:
     """The SHA-256 of a traced model: its weights and buffers as in `digest`, then a line for every operation."""
     buffers = {name: tensor for name, tensor in model.named_buffers() if tensor is not None}
     held = _digest({**buffers, **model.state_dict()})
-    for line in describe([*graph.roots]):
-        held.update(f"{line}\n".encode())
+    traced.digest(held)
     return held.hexdigest()
 
 

@@ -16,14 +16,16 @@ from typing import Protocol
 import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from exactstate._types import Ints
 from exactstate.errors import InvalidInput, unknown
 from exactstate.extract.argmax import ArgmaxMargins, ScreenedReadout, can_screen
 from exactstate.extract.result import head_offsets
-from exactstate.nn import NFSM, Backbone
+from exactstate.nn import NFSM, Backbone, GatedMLP
 from exactstate.nn.backbone import BackboneLayer
+from exactstate.nn.conv import CausalConvolution
+from exactstate.nn.wrapped import own_class
 from exactstate.number_formats import EXTRACTION_FORMATS
 
 AT_ONCE = 1 << 23
@@ -81,6 +83,33 @@ class Network(Protocol):
 
     def read_out(self, inputs: Ints) -> Iterator[tuple[ArgmaxMargins, ArgmaxMargins | None]]:
         """Labels, and answers if there are any, batch by batch; rows as for `add_inputs`, above the last layer."""
+
+
+def as_built(model: Backbone) -> bool:
+    """Whether all parts of a backbone are those of its constructor, so that its weights tell what it computes."""
+    mlps = [model.encoder, model.decoder]
+    norms, linears = [model.encoder_norm, model.final_norm], [model.readout, model.answer_head]
+    held: list[tuple[nn.Module | None, type[nn.Module]]] = [(model, Backbone), (model.embedding, nn.Embedding)]
+    for layer in model.layers:
+        if not isinstance(layer.block, NFSM):
+            return True  # there are no tables
+        if not isinstance(layer, BackboneLayer) or own_class(layer, BackboneLayer) is not None:
+            return False
+        held += [(layer.block, NFSM), (layer.conv, CausalConvolution)]
+        mlps.append(layer.mlp)
+        norms += [layer.norm1, layer.norm2]
+        if isinstance(layer.block, NFSM):
+            linears += [layer.block.out_proj, layer.block.mix_proj]
+    for mlp in mlps:
+        if own_class(mlp, GatedMLP) is not None:
+            return False
+        linears += [mlp.gate, mlp.up, mlp.down]
+        held.append((mlp.dropout, nn.Dropout))
+    held += [(norm, nn.LayerNorm) for norm in norms] + [(linear, nn.Linear) for linear in linears]
+    same = all(part is None or own_class(part, kind) is None for part, kind in held)
+    whole = all(part is None or type(part) is kind for part, kind in held if kind in (nn.LayerNorm, nn.Linear))
+    plain = all(norm.weight is not None and norm.bias is not None for norm in norms) if whole else False
+    return same and whole and plain and type(model.embedding) is nn.Embedding and model.embedding.max_norm is None
 
 
 class EvaluatedNetwork:

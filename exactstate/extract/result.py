@@ -161,6 +161,15 @@ class RoundingErrors:
     regions: InputRegions | None = None
     """Where symbols are regions of inputs, those that the errors hold for."""
 
+    def decide(self, extracted: Extracted) -> bool:
+        """Whether every column in use, label and answer is proved."""
+        pairs = [(layer.margins[layer.used], errors[layer.used]) for layer, errors in
+                 zip(extracted.layers, self.columns, strict=True)]  # fmt: skip
+        pairs.append((extracted.label_margins, self.labels))
+        if self.answers is not None and extracted.answer_margins is not None:
+            pairs.append((extracted.answer_margins, self.answers))
+        return all(bool((margins > 2.0 * errors).all()) for margins, errors in pairs)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Extracted:

@@ -6,6 +6,7 @@ be called to have its effect, and extraction, which reads weights, has to refuse
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 
 from torch import nn
@@ -26,6 +27,19 @@ def is_plain(linear: nn.Module) -> bool:
         and "forward" not in linear.__dict__
         and not has_hooks(linear)
     )
+
+
+def own_class(module: nn.Module, kind: type[nn.Module]) -> str | None:
+    """What this module has replaced of the methods of `kind`, by a subclass or on itself, if anything."""
+    if not isinstance(module, kind):
+        return type(module).__name__
+    for name, member in vars(kind).items():
+        if name.startswith("__") and name != "__call__":
+            continue
+        method = callable(member) or isinstance(member, property | staticmethod | classmethod)
+        if method and (inspect.getattr_static(type(module), name) is not member or name in module.__dict__):
+            return name
+    return "__call__" if type(module).__call__ is not nn.Module.__call__ else None
 
 
 def has_hooks(module: nn.Module) -> bool:

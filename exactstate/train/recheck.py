@@ -80,6 +80,10 @@ def difference_from_model(
                 break
         if better is not None:
             return f"its bounds in {format} of {better}"
+        if lacking := [
+            sentence for sentence in errors.assumes if sentence not in content["rounding"][format]["assumes"]
+        ]:
+            return f"its bounds in {format} hold under assumptions that it does not state: {lacking[0]}"
     return None
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from exactstate.certify import Certificate, QuestionMachine, Verdict, certify
 from exactstate.extract import Budget, Extracted, RoundingErrors, extract, rounding_errors
+from exactstate.extract.verify import verify as run_and_compare
 from exactstate.nn import Backbone
 from exactstate.number_formats import NETWORK_FORMATS
 from exactstate.tasks import Task
@@ -19,12 +20,16 @@ def extract_and_certify(model: Backbone, task: Task, budget: Budget | None = Non
     """The machine extracted from a model, and whether it is the task's: on all words, or on all stories."""
     machine, question = task.machine, question_of(task)
     if question is None:
-        extracted = extract(model.eval(), symbols=machine.symbols, labels=task.labels)
-        return extracted, certify(extracted, machine, labels=task.label_kind)
-    extracted = extract(
-        model.eval(), labels=task.labels, answers=question.answers, grammar=task.grammar, budget=budget or Budget()
-    )
-    return extracted, certify(extracted, machine, labels=task.label_kind, question=question)
+        extracted = extract(model.eval(), symbols=machine.symbols, labels=task.labels, verify=False)
+    else:
+        extracted = extract(
+            model.eval(), labels=task.labels, answers=question.answers, grammar=task.grammar, budget=budget or Budget(),
+            verify=False,
+        )  # fmt: skip
+    verdict = certify(extracted, machine, labels=task.label_kind, question=question)
+    if verdict:  # a network that is wrong may also be close to ties
+        run_and_compare(model, extracted)
+    return extracted, verdict
 
 
 def question_of(task: Task) -> QuestionMachine | None:
@@ -64,7 +69,7 @@ def margins_exceed_rounding(
         answer_ids=None if extracted.answer_ids is None else extracted.answer_ids[some],
         answer_margins=None if extracted.answer_margins is None else extracted.answer_margins[some],
     )  # fmt: skip
-    errors = rounding_errors(model, part, format)
+    errors = rounding_errors(model, part, format, verify=False)
     columns = zip(extracted.layers, errors.columns, strict=True)
     return bool((0.5 * part.label_margins > errors.labels).all()) and all(
         bool((0.5 * layer.margins > off)[layer.used].all()) for layer, off in columns

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from exactstate._types import Floats
+from exactstate.extract.graph.folded import Constants, Folded, Held, held
+from exactstate.extract.rounding.arithmetic import Arithmetic
 from exactstate.extract.rounding.balls import above, length, spectral
-from exactstate.number_formats import Format
 
 SQUARINGS = 8
 
@@ -66,25 +67,36 @@ class Interval:
 
 
 class Parameters:
-    """The parameters of a graph as a format stores them, with their norms."""
+    """The constants of a graph as a machine holds them, with their norms."""
 
-    def __init__(self, format: Format) -> None:
-        self.format = format
-        self._arrays: dict[int, tuple[Tensor, Floats]] = {}
+    def __init__(self, arithmetic: Arithmetic) -> None:
+        self.arithmetic, self.format = arithmetic, arithmetic.store
+        self._held: dict[int, tuple[Constants, Held]] = {}
         self._norms: dict[int, tuple[Floats, float]] = {}
 
-    def array(self, tensor: Tensor) -> Floats:
-        if id(tensor) not in self._arrays:
-            kept = tensor.detach()
-            if self.format.name != "real":
-                kept = kept.to(getattr(torch, self.format.name))
-            self._arrays[id(tensor)] = tensor, np.array(kept.to("cpu", torch.float64).numpy())
-        return self._arrays[id(tensor)][1]
+    def stored(self, tensor: Tensor) -> Floats:
+        """A parameter as the format stores it."""
+        kept = tensor.detach()
+        if self.format.name != "real" and kept.is_floating_point():
+            kept = kept.to(getattr(torch, self.format.name))
+        return np.array(kept.to("cpu", torch.float64).numpy())
 
-    def norms(self, tensor: Tensor) -> tuple[Floats, float]:
+    def _of(self, constant: Constants) -> Held:
+        if id(constant) not in self._held:
+            self._held[id(constant)] = constant, held(constant, self)
+        return self._held[id(constant)][1]
+
+    def array(self, constant: Constants) -> Floats:
+        return self._of(constant).mid
+
+    def radius(self, constant: Constants | None) -> Floats | None:
+        """How far a machine's numbers may be from these; None for parameters, which are only stored."""
+        return self._of(constant).rad if isinstance(constant, Folded) else None
+
+    def norms(self, constant: Constants) -> tuple[Floats, float]:
         """(Euclidean norms of the rows, largest singular value)."""
-        if id(tensor) not in self._norms:
-            weight = self.array(tensor)
+        if id(constant) not in self._norms:
+            weight = self.array(constant)
             flat = weight if len(weight) <= weight.shape[1] else np.ascontiguousarray(weight.T)
-            self._norms[id(tensor)] = length(weight), float(spectral(flat, SQUARINGS))
-        return self._norms[id(tensor)]
+            self._norms[id(constant)] = length(weight), float(spectral(flat, SQUARINGS))
+        return self._norms[id(constant)]

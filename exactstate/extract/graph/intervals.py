@@ -16,10 +16,12 @@ import numpy as np
 
 from exactstate._types import Bools, Floats, Ints
 from exactstate.errors import InvalidInput
+from exactstate.extract.graph.folded import Constants
 from exactstate.extract.graph.functions import FUNCTIONS, lines
 from exactstate.extract.graph.interval import Interval, Parameters
 from exactstate.extract.graph.nodes import (
     Add,
+    BatchNorm,
     Begin,
     Constant,
     Conv,
@@ -53,7 +55,7 @@ class IntervalBounds:
         region: Region | None = None, dropped: Sequence[Sequence[int]] | None = None,
     ) -> None:  # fmt: skip
         self.graph, self.arithmetic, self.steps, self.region = graph, arithmetic, steps, region
-        self.parameters = parameters or Parameters(arithmetic.store)
+        self.parameters = parameters or Parameters(arithmetic)
         self.dropped = dropped or [()] * len(graph.layers)
         """For every layer the heads that may be at any of their indices."""
         began = (steps.symbols >= 0).sum(1)
@@ -110,7 +112,8 @@ class IntervalBounds:
     def input(self, node: Input, lag: int) -> Interval:
         symbols = self.steps.symbols[:, -1 - lag]
         if node.table is not None:
-            return Interval.points(self.parameters.array(node.table)[symbols])
+            # nothing depends on the row of a step before the word began
+            return self._constants(node.table, np.maximum(symbols, 0))
         assert self.region is not None
         mid = self.region.centers[symbols]
         radius = self.region.radii[symbols]
@@ -119,13 +122,13 @@ class IntervalBounds:
         ball = above(length(rounding) + radius * (1.0 if self.region.norm == "l2" else np.sqrt(mid.shape[1])))
         return Interval.of(mid, radius[:, None] + rounding, rounding, ball)
 
+    def _constants(self, constant: Constants, rows: Ints | slice) -> Interval:
+        mid, rad = self.parameters.array(constant)[rows], self.parameters.radius(constant)
+        return Interval.points(mid) if rad is None else Interval.of(mid, rad[rows], rad[rows])
+
     def state(self, node: State, lag: int) -> Interval:
-        block, indices = self.graph.layers[node.layer].module, self.steps.indices[node.layer][:, -1 - lag]
-        whole = Interval.points(self._values(node.layer, indices))
-        projected = self.affine(
-            whole, [(self.parameters.array(block.out_proj.weight), *self.parameters.norms(block.out_proj.weight))],
-            self.parameters.array(block.out_proj.bias), stores=1,
-        )  # fmt: skip
+        indices = self.steps.indices[node.layer][:, -1 - lag]
+        projected = self._projected(node.layer, Interval.points(self._values(node.layer, indices)))
         if not self.dropped[node.layer]:
             return projected
         # heads that may be at several indices: the middle of what they add, and half the distance as radius
@@ -136,13 +139,17 @@ class IntervalBounds:
             low, high = self.extremes(node.layer, head, lag)
             mid, rad = mid + 0.5 * (low + high), rad + 0.5 * (high - low)
             most = most + np.abs(hull).max(0)
-        error = self.affine(
-            self._values_of_any_index(node.layer, indices),
-            [(self.parameters.array(block.out_proj.weight), *self.parameters.norms(block.out_proj.weight))],
-            self.parameters.array(block.out_proj.bias), stores=1,
-        ).error  # fmt: skip
+        error = self._projected(node.layer, self._values_of_any_index(node.layer, indices)).error
         error = above(error + OURS.gamma(4 * len(self.dropped[node.layer]) + 8) * most)
         return Interval.of(mid, rad + error, error)
+
+    def _projected(self, layer: int, values: Interval) -> Interval:
+        """The output of a layer; the values themselves where its projection is part of the graph."""
+        if not self.graph.layers[layer].projected:
+            return values
+        projection, read = self.graph.layers[layer].module.out_proj, self.parameters
+        tap = (read.array(projection.weight), *read.norms(projection.weight))
+        return self.affine(values, [tap], None if projection.bias is None else read.array(projection.bias), stores=1)
 
     def _values_of_any_index(self, layer: int, indices: Ints) -> Interval:
         """The values of all heads, those that are left out between the smallest and the largest of any index."""
@@ -184,15 +191,23 @@ class IntervalBounds:
         begin = head_offsets(block.heads)[head]
         values = self.parameters.array(block.values)[begin : begin + block.heads[head]]
         columns = slice(head * block.value_width, (head + 1) * block.value_width)
+        if not self.graph.layers[layer].projected:
+            spread = np.zeros((len(values), block.value_width * len(block.heads)))
+            spread[:, columns] = values
+            return spread
         return product(values, np.ascontiguousarray(self.parameters.array(block.out_proj.weight)[:, columns].T))
 
     # Operations
 
     def affine(
         self, x: Interval, taps: Sequence[tuple[Floats, Floats, float]], bias: Floats | None, *, stores: int = 2,
-        groups: int = 1, others: Sequence[Interval] = (),
+        groups: int = 1, others: Sequence[Interval] = (), radii: Sequence[Floats | None] = (),
+        off: Floats | None = None,
     ) -> Interval:  # fmt: skip
-        """bias + the sum of W x, for (W, row norms, largest singular value) of every tap."""
+        """bias + the sum of W x, for (W, row norms, largest singular value) of every tap.
+
+        `radii` are those of the weights and `off` that of the bias, where they were computed from parameters.
+        """
         held = [x, *others]
         y: Any = 0.0
         magnitude: Any = 0.0
@@ -200,7 +215,11 @@ class IntervalBounds:
         by_ball: Any = 0.0
         ball: Any = 0.0
         terms = 1
-        for value, (weight, rows, norm) in zip(held, taps, strict=True):
+        inexact: Any = 0.0 if off is None else off
+        for place, (value, (weight, rows, norm)) in enumerate(zip(held, taps, strict=True)):
+            if radii and radii[place] is not None:
+                spread = np.ascontiguousarray(np.asarray(radii[place]).T)
+                inexact = inexact + product(self._grouped(value.size, groups), spread)
             mid, radius = self._grouped(value.mid, groups), self._grouped(value.rad, groups)
             y = y + product(mid, np.ascontiguousarray(weight.T))
             absolute = np.ascontiguousarray(np.abs(weight).T)
@@ -210,11 +229,12 @@ class IntervalBounds:
             rad, by_ball, ball = rad + moved, by_ball + rows * part, ball + norm * value.ball
             terms += weight.shape[1]
         b: Any = 0.0 if bias is None else bias
-        y, magnitude = y + b, above(magnitude + np.abs(b), terms)
+        y, magnitude = y + b, above(magnitude + np.abs(b) + inexact, terms)
         moved = np.minimum(above(rad, terms), above(by_ball))
         partial = above(magnitude + np.abs(y) + moved, terms) / 2.0
         ours = of_sum(terms, partial, magnitude, OURS)
         error: Any = of_sum(terms, partial, magnitude, self.arithmetic) + overflow(magnitude, self.arithmetic.inner)
+        error = error + above(inexact, terms) if np.any(inexact) else error
         for _ in range(stores):
             error = error + stored(np.abs(y) + np.abs(b) + moved + error + ours, self.arithmetic)
         error = above(error)
@@ -230,22 +250,54 @@ class IntervalBounds:
         read = self.parameters
         taps = [(read.array(weight), *read.norms(weight)) for _, weight in node.taps]
         bias = None if node.bias is None else read.array(node.bias)
-        return self.affine(args[0], taps, bias, groups=node.groups, others=args[1:])
+        radii = [read.radius(weight) for _, weight in node.taps]
+        return self.affine(
+            args[0], taps, bias, groups=node.groups, others=args[1:], radii=radii, off=read.radius(node.bias)
+        )
+
+    def factor_and_offset(self, node: Scale | BatchNorm) -> tuple[Floats, Floats]:
+        """What a machine multiplies with and adds, at the midpoints of both."""
+        read = self.parameters
+        if isinstance(node, Scale):
+            factor = np.ones(node.size) if node.factor is None else read.array(node.factor)
+            return factor, np.zeros(node.size) if node.offset is None else read.array(node.offset)
+        gain = np.ones(node.size) if node.gain is None else read.array(node.gain)
+        factor = gain / np.sqrt(read.array(node.variance) + node.epsilon)
+        return factor, (0.0 if node.bias is None else read.array(node.bias)) - read.array(node.mean) * factor
 
     def scale(self, node: Scale, x: Interval) -> Interval:
-        factor = np.ones(1) if node.factor is None else self.parameters.array(node.factor)
-        offset = np.zeros(1) if node.offset is None else self.parameters.array(node.offset)
-        hidden = np.zeros(1) if node.hidden is None else self.parameters.array(node.hidden)
+        factor, offset = self.factor_and_offset(node)
         mid = x.mid * factor + offset
         moved = above(np.abs(factor) * x.rad)
-        magnitude = above(np.abs(factor) * x.size + np.abs(offset) + hidden)
+        inexact: Any = 0.0
+        for part, size in ((node.factor, x.size), (node.offset, 1.0)):
+            radius = self.parameters.radius(part)
+            inexact = inexact if radius is None else above(inexact + radius * size)
+        magnitude = above(np.abs(factor) * x.size + np.abs(offset) + inexact)
         arithmetic, assumed = self.arithmetic, self.arithmetic.assumed
-        ulps = 2 * assumed.basic + assumed.divide + (0.0 if node.hidden is None else assumed.root + 8 * assumed.basic)
-        error = (
-            arithmetic.several(ulps) * magnitude + 4.0 * arithmetic.inner.tiny + overflow(magnitude, arithmetic.inner)
-        )
-        error = error + 2.0 * stored(magnitude + error, arithmetic)
+        error = arithmetic.several(2 * assumed.basic + assumed.divide) * magnitude
+        error = error + inexact + 4.0 * arithmetic.inner.tiny + overflow(magnitude, arithmetic.inner)
+        error = error + node.stores * stored(magnitude + error, arithmetic)
         ours = OURS.several(8.0) * magnitude
+        ball = float(np.abs(factor).max()) * x.ball + length(above(error + ours))
+        return Interval.of(mid, moved + error + ours, above(error), ball)
+
+    def batch_norm(self, node: BatchNorm, x: Interval) -> Interval:
+        """Whether x - mean is divided and multiplied, or one factor and one offset are computed first."""
+        arithmetic, assumed, read = self.arithmetic, self.arithmetic.assumed, self.parameters
+        factor, offset = self.factor_and_offset(node)
+        variance, mean = read.array(node.variance) + node.epsilon, np.abs(read.array(node.mean))
+        inverse, bias = 1.0 / np.sqrt(variance), np.abs(offset + read.array(node.mean) * factor)
+        mid, moved = x.mid * factor + offset, above(np.abs(factor) * x.rad)
+        centered = above(x.size + mean)
+        terms = above(centered * np.abs(factor) + bias)
+        ulps, tiny = assumed.root + assumed.divide + 8 * assumed.basic, arithmetic.inner.tiny + arithmetic.tiny
+        error = (arithmetic.several(ulps) + arithmetic.inner.tiny / variance) * terms
+        error = error + 8.0 * tiny * (1.0 + np.abs(factor)) * (1.0 + centered) * (1.0 + inverse)
+        for part in (variance, centered, inverse + 0.0 * centered, centered * inverse, terms):
+            error = error + overflow(above(part), arithmetic.inner) + overflow(above(part), arithmetic.store)
+        error = error + 7.0 * stored(terms + error, arithmetic)
+        ours = OURS.several(32.0) * terms
         ball = float(np.abs(factor).max()) * x.ball + length(above(error + ours))
         return Interval.of(mid, moved + error + ours, above(error), ball)
 
@@ -311,7 +363,9 @@ class IntervalBounds:
         return Interval(args[0].mid, args[0].rad, args[0].ball, np.zeros_like(args[0].mid))
 
     def constant(self, node: Constant) -> Interval:
-        return Interval.points(np.tile(self.parameters.array(node.value), (len(self), 1)))
+        held = self._constants(node.value, slice(None))
+        mid, rad = (np.tile(part, (len(self), 1)) for part in (held.mid, held.rad))
+        return Interval.of(mid, rad, rad) if rad.any() else Interval.points(mid)
 
 
 def function_range(name: str, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
@@ -330,6 +384,7 @@ def function_range(name: str, lower: Floats, upper: Floats) -> tuple[Floats, Flo
 RULES: dict[type[Node], Callable[..., Interval]] = {
     Input: IntervalBounds.input, State: IntervalBounds.state, Constant: IntervalBounds.constant,
     Conv: IntervalBounds.conv, Scale: IntervalBounds.scale, Add: IntervalBounds.add, Multiply: IntervalBounds.multiply,
+    BatchNorm: IntervalBounds.batch_norm,
     Function: IntervalBounds.function, Normalize: IntervalBounds.normalize, Gather: IntervalBounds.gather,
     Shift: IntervalBounds.shift, Begin: IntervalBounds.begin,
 }  # fmt: skip

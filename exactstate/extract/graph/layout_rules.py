@@ -14,6 +14,7 @@ import numpy as np
 from torch import Tensor
 from torch.fx import Node as Recorded
 
+from exactstate.extract.graph.folded import Constants, rearranged
 from exactstate.extract.graph.lower import (
     Axis,
     Flow,
@@ -23,34 +24,42 @@ from exactstate.extract.graph.lower import (
     Value,
     begun,
     dimensions,
-    own_refusal,
     rule,
 )
 from exactstate.extract.graph.nodes import Constant, gathered
 
 
-@rule("aten.dropout.default", "aten.feature_dropout.default", "aten.alpha_dropout.default", "aten.clone.default",
-      "aten.contiguous.default", "aten.detach.default", "aten.alias.default", "aten.lift_fresh_copy.default",
-      "aten.to.dtype", "aten.to.device", "aten._to_copy.default", "aten.to.dtype_layout", "aten.type_as.default",
-      "aten.detach_.default", "aten.dropout_.default")  # fmt: skip
-def _identity(lowering: Lowering, recorded: Recorded, x: Flow, *args: Any, **kwargs: Any) -> Value:
-    operation = str(recorded.target)
-    if "dropout" in operation and args[-1]:
+@rule("aten.dropout.default", "aten.feature_dropout.default", "aten.alpha_dropout.default", "aten.dropout_.default",
+      layout=True)  # fmt: skip
+def _dropout(lowering: Lowering, recorded: Recorded, x: Flow, p: float, train: bool) -> Value:
+    if train:
         raise Refused(f"{lowering.where(recorded)} drops numbers at random even in evaluation mode.")
+    return x
+
+
+@rule("aten.clone.default", "aten.contiguous.default", "aten.detach.default", "aten.alias.default",
+      "aten.lift_fresh_copy.default", "aten.to.dtype", "aten.to.device", "aten._to_copy.default",
+      "aten.to.dtype_layout", "aten.type_as.default", "aten.detach_.default", layout=True)  # fmt: skip
+def _identity(lowering: Lowering, recorded: Recorded, x: Value, other: Any = None, *, dtype: Any = None) -> Value:
     source = recorded.args[0]
     assert isinstance(source, Recorded)
-    have = source.meta["val"].dtype
-    if have != recorded.meta["val"].dtype and have.is_floating_point and not x.tokens:
-        kind = recorded.meta["val"].dtype
+    if not isinstance(x, Flow):
+        raise Refused(f"{lowering.where(recorded)} converts to a type that depends on the input.")
+    have, kind = source.meta["val"].dtype, recorded.meta["val"].dtype
+    if have == kind:
+        return x
+    if have.is_floating_point:
         raise Refused(f"{lowering.where(recorded)} converts to {kind}, whatever the format of the model.")
-    return x
+    if x.tokens is None or kind.is_floating_point:
+        return replace(x, tokens=None)
+    return lowering.of_tokens(x.tokens.to(kind), x.axes, lowering.label(recorded), x.offset)
 
 
 @rule("aten.view.default", "aten.reshape.default", "aten.flatten.using_ints", "aten.unsqueeze.default",
       "aten.squeeze.dim", "aten.squeeze.default", "aten.squeeze.dims", "aten.unflatten.int",
-      "aten._unsafe_view.default", "aten.view_as.default", "aten.reshape_as.default")  # fmt: skip
-def _reshape(lowering: Lowering, recorded: Recorded, x: Flow, *args: Any, **kwargs: Any) -> Value:
-    axes = lowering.out_axes(recorded)
+      "aten._unsafe_view.default", "aten.view_as.default", "aten.reshape_as.default", layout=True)  # fmt: skip
+def _reshape(lowering: Lowering, recorded: Recorded, x: Flow, shape: Any = None, sizes: Any = None) -> Value:
+    axes = lowering.out_axes(recorded)  # they say all that the arguments do
     if _order(x.axes) != _order(axes):
         raise Refused(f"{lowering.where(recorded)} reshapes {x.axes} to {axes}, which mixes steps with other axes.")
     if x.offset and ("BL" in axes or "BL" in x.axes):
@@ -73,32 +82,34 @@ def _order(axes: tuple[Axis, ...]) -> list[Axis]:
 
 
 @rule("aten.transpose.int", "aten.permute.default", "aten.movedim.int", "aten.swapaxes.default", "aten.t.default",
-      "aten.numpy_T.default", "aten.mT.default")  # fmt: skip
-def _permute(lowering: Lowering, recorded: Recorded, x: Flow, *args: Any) -> Value:
+      "aten.numpy_T.default", "aten.mT.default", layout=True)  # fmt: skip
+def _permute(lowering: Lowering, recorded: Recorded, x: Flow, one: Any = None, other: Any = None) -> Value:
     order = np.arange(len(x.axes))
-    if len(args) == 2:
-        a, b = (dim % len(order) for dim in args)
+    if "mT" in str(recorded.target):
+        one, other = -2, -1
+    if other is not None:
+        a, b = (dim % len(order) for dim in (one, other))
         if "movedim" in str(recorded.target):
             order = np.insert(np.delete(order, a), b, a)
         else:
             order[[a, b]] = order[[b, a]]
     else:
-        order = np.array([dim % len(order) for dim in args[0]]) if args else order[::-1]
+        order = np.array([dim % len(order) for dim in one]) if one is not None else order[::-1]
     sizes = [axis if isinstance(axis, int) else 1 for axis in x.axes]
     places = np.arange(prod(sizes)).reshape(sizes).transpose(order)
     return lowering.moved(recorded, x, places, tuple(x.axes[dim] for dim in order))
 
 
-@rule("aten.expand.default", "aten.expand_as.default")
-def _expand(lowering: Lowering, recorded: Recorded, x: Value, *args: Any) -> Value:
-    if isinstance(x, Tensor):
+@rule("aten.expand.default", "aten.expand_as.default", layout=True)
+def _expand(lowering: Lowering, recorded: Recorded, x: Value, shape: Any) -> Value:
+    if isinstance(x, Constants):
         axes = lowering.out_axes(recorded)
         numbers = lowering.constant_like(recorded, x, axes)
         return Flow(Constant(size=len(numbers), value=numbers, name=lowering.label(recorded)), axes)
     return lowering.broadcast(recorded, x, lowering.out_axes(recorded))
 
 
-@rule("aten.slice.Tensor")
+@rule("aten.slice.Tensor", layout=True)
 def _slice(
     lowering: Lowering, recorded: Recorded, x: Flow, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Value:
@@ -128,7 +139,7 @@ def _picked(lowering: Lowering, recorded: Recorded, x: Flow, dim: int, which: An
     return lowering.moved(recorded, x, places, tuple(axes))
 
 
-@rule("aten.select.int")
+@rule("aten.select.int", layout=True)
 def _select(lowering: Lowering, recorded: Recorded, x: Flow, dim: int, index: Any) -> Value:
     (dim,) = dimensions(x, dim)
     if not isinstance(x.axes[dim], int):
@@ -137,11 +148,10 @@ def _select(lowering: Lowering, recorded: Recorded, x: Flow, dim: int, index: An
 
 
 @rule("aten.chunk.default", "aten.split.Tensor", "aten.split_with_sizes.default", "aten.unbind.int",
-      "aten.split.sizes", "aten.tensor_split.sections")  # fmt: skip
-def _split(lowering: Lowering, recorded: Recorded, x: Flow, *args: Any, **kwargs: Any) -> Value:
+      "aten.split.sizes", "aten.tensor_split.sections", layout=True)  # fmt: skip
+def _split(lowering: Lowering, recorded: Recorded, x: Flow, sizes: Any = 0, dim: int = 0) -> Value:
     unbind = "unbind" in str(recorded.target)
-    dim = kwargs.get("dim", args[0] if unbind and args else args[1] if len(args) > 1 else 0)
-    (dim,) = dimensions(x, dim)
+    (dim,) = dimensions(x, sizes if unbind else dim)
     if not isinstance(x.axes[dim], int):
         raise Refused(f"{lowering.where(recorded)} splits the sequence into parts.")
     parts, begin = [], 0
@@ -155,12 +165,12 @@ def _split(lowering: Lowering, recorded: Recorded, x: Flow, *args: Any, **kwargs
     return parts
 
 
-@rule("<built-in function getitem>")
+@rule("<built-in function getitem>", layout=True)
 def _getitem(lowering: Lowering, recorded: Recorded, parts: Any, index: int) -> Value:
     return parts if isinstance(parts, Unusable) else parts[index]
 
 
-@rule("aten.cat.default", "aten.concat.default", "aten.stack.default")
+@rule("aten.cat.default", "aten.concat.default", "aten.stack.default", layout=True)
 def _cat(lowering: Lowering, recorded: Recorded, tensors: Sequence[Value], dim: int = 0) -> Value:
     axes = lowering.out_axes(recorded)
     dim, stacked = dim % len(axes), "stack" in str(recorded.target)
@@ -169,10 +179,11 @@ def _cat(lowering: Lowering, recorded: Recorded, tensors: Sequence[Value], dim: 
     flows = [tensor for tensor in tensors if isinstance(tensor, Flow)]
     parts = []
     for tensor in tensors:
-        size = 1 if stacked else int(tensor.shape[dim] if isinstance(tensor, Tensor) else tensor.axes[dim])
+        size = 1 if stacked else int(tensor.shape[dim] if isinstance(tensor, Constants) else tensor.axes[dim])
         own = (*axes[:dim], size, *axes[dim + 1 :])
-        if isinstance(tensor, Tensor):
-            numbers = lowering.constant_like(recorded, tensor.unsqueeze(dim) if stacked else tensor, own)
+        if isinstance(tensor, Constants):
+            whole = rearranged(tensor, lambda part: part.unsqueeze(dim)) if stacked else tensor
+            numbers = lowering.constant_like(recorded, whole, own)
             tensor = Flow(Constant(size=len(numbers), value=numbers, name=lowering.label(recorded)), own)
             tensor = replace(tensor, offset=max(flow.offset for flow in flows))
         parts.append(replace(tensor, axes=own))
@@ -197,7 +208,7 @@ def _joined_steps(lowering: Lowering, recorded: Recorded, tensors: Sequence[Valu
         left += steps
     if not isinstance(last, Flow) or last.offset:
         raise Refused(f"{lowering.where(recorded)} joins sequences along the steps.")
-    return replace(last, node=begun(last.node), offset=-left)
+    return replace(last, node=begun(last.node), offset=-left, tokens=None)
 
 
 def recorded_size(recorded: Recorded, tensors: Sequence[Value], tensor: Value, dim: int) -> Any:
@@ -206,10 +217,11 @@ def recorded_size(recorded: Recorded, tensors: Sequence[Value], tensor: Value, d
     return recorded.args[0][which].meta["val"].shape[dim]  # type: ignore[index,union-attr]
 
 
-@rule("aten.pad.default", "aten.constant_pad_nd.default")
+@rule("aten.pad.default", "aten.constant_pad_nd.default", layout=True)
 def _pad(
     lowering: Lowering, recorded: Recorded, x: Flow, pad: Sequence[Any], mode: Any = "constant", value: Any = None
 ) -> Value:
+    x = replace(x, tokens=None)
     if (isinstance(mode, str) and mode != "constant") or (not isinstance(mode, str) and mode) or value:
         raise Refused(f"{lowering.where(recorded)} pads with something else than zeros.")
     for place in range(len(pad) // 2):
@@ -230,8 +242,30 @@ def _pad(
     return x
 
 
-@own_refusal
+@rule("aten.flip.default", "aten.roll.default", layout=True)
+def _turned(lowering: Lowering, recorded: Recorded, x: Flow, turns: Any, dims: Any = None) -> Value:
+    flip = "flip" in str(recorded.target)
+    dims = turns if flip else dims
+    if not dims:
+        raise Refused(f"{lowering.where(recorded)} {TURNED[flip]} (roll without `dims` rolls all of them).")
+    along = dimensions(x, dims)
+    if any(not isinstance(x.axes[at], int) for at in along):
+        raise Refused(f"{lowering.where(recorded)} {TURNED[flip]}.")
+    sizes = [axis if isinstance(axis, int) else 1 for axis in x.axes]
+    places = np.arange(prod(sizes)).reshape(sizes)
+    places = np.flip(places, along) if flip else np.roll(places, turns, along)
+    return lowering.moved(recorded, x, places, x.axes)
+
+
+TURNED = {
+    True: "reverses the order of steps, so a step depends on those after it",
+    False: "moves steps around, so the first steps depend on the last",
+}
+
+
 @rule("aten.zeros_like.default", "aten.ones_like.default", "aten.new_zeros.default", "aten.new_ones.default",
-      "aten.full_like.default", "aten.new_full.default")  # fmt: skip
-def _filled(lowering: Lowering, recorded: Recorded, x: Value, *args: Any, **kwargs: Any) -> Value:
-    return lowering.filled(recorded, args)
+      "aten.full_like.default", "aten.new_full.default", layout=True, own_refusal=True)  # fmt: skip
+def _filled(
+    lowering: Lowering, recorded: Recorded, x: Value, size: Any = None, fill: Any = None, *, dtype: Any = None
+) -> Value:
+    return lowering.filled(recorded, [part for part in (size, fill) if part is not None])

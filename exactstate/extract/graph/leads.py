@@ -52,10 +52,13 @@ class Choices:
     """C: where each choice begins among the E."""
     stores: int
     """Roundings of a computed logit to the format."""
+    radii: tuple[Floats | None, Floats | None] = (None, None)
+    """Of weight and bias, where they were computed from parameters."""
 
     @classmethod
     def of(cls, graph: Graph, layer: int, parameters: Parameters, dropped: Sequence[int] = ()) -> Choices:
         """The columns of a layer's heads but the dropped ones, or the labels where `layer` is the number of layers."""
+        radii: tuple[Floats | None, Floats | None] = (None, None)
         if layer < len(graph.layers):
             call = graph.layers[layer]
             root: Node = call.argument
@@ -71,7 +74,10 @@ class Choices:
         else:
             root, columns, stores = graph.output, [(0, graph.output.size)], 2
             if isinstance(root, Conv) and root.groups == 1 and len(root.taps) == 1 and root.taps[0][0] == 0:
-                weight = parameters.array(root.taps[0][1])
+                weight, radii = (
+                    parameters.array(root.taps[0][1]),
+                    (parameters.radius(root.taps[0][1]), parameters.radius(root.bias)),
+                )
                 bias = np.zeros(len(weight)) if root.bias is None else parameters.array(root.bias)
                 root = root.args[0]
             else:
@@ -79,7 +85,7 @@ class Choices:
         bases, sizes = np.array([base for base, _ in columns]), [size for _, size in columns]
         rivals = np.concatenate([np.arange(base, base + size) for base, size in columns])
         owners, firsts = np.repeat(np.arange(len(sizes)), sizes), np.cumsum([0, *sizes[:-1]])
-        return cls(root, weight, bias, rivals, owners, firsts, bases, stores)
+        return cls(root, weight, bias, rivals, owners, firsts, bases, stores, radii)
 
     def leads(self, bounds: IntervalBounds, best: Ints, method: str, influence: Floats | None = None) -> Floats:
         """R C: no larger than the lead of the best (R C, counted within each choice) over any rival.
@@ -118,7 +124,9 @@ class Choices:
     def _errors(self, bounds: IntervalBounds, x: Interval) -> Floats:
         """R E: the rounding of the logits themselves."""
         norms = length(self.weight), float(length(self.weight.reshape(-1)))
-        return bounds.affine(x, [(self.weight, *norms)], self.bias, stores=self.stores).error
+        return bounds.affine(
+            x, [(self.weight, *norms)], self.bias, stores=self.stores, radii=self.radii[:1], off=self.radii[1]
+        ).error
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +160,7 @@ class LeadBounds:
             influence = np.zeros((len(labels), len(dropped)))
             return self._bounded(layers, some, labels[:, None], "linear", influence)[:, 0], influence
 
-        parameters = Parameters(self.arithmetic.store)
+        parameters = Parameters(self.arithmetic)
         bounds = IntervalBounds(self.network.graph, self.arithmetic, steps.rows(np.arange(0)), parameters=parameters)
         return branch(
             bounded, steps, best, wanted, heads=self.network.blocks[-1].heads, dropped=dropped, most=most,
@@ -164,7 +172,7 @@ class LeadBounds:
     ) -> Floats:  # fmt: skip
         if method not in METHODS:
             raise unknown("method", method, METHODS)
-        parameters = Parameters(self.arithmetic.store)
+        parameters = Parameters(self.arithmetic)
         graph = self.network.graph
         out = self.dropped[layer] if self.dropped is not None and layer < len(graph.layers) else ()
         choices = Choices.of(graph, layer, parameters, out)

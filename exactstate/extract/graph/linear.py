@@ -21,6 +21,7 @@ from exactstate.extract.graph.interval import Interval
 from exactstate.extract.graph.intervals import NONLINEAR, IntervalBounds, Place
 from exactstate.extract.graph.nodes import (
     Add,
+    BatchNorm,
     Begin,
     Constant,
     Conv,
@@ -125,7 +126,7 @@ class LinearBounds:
             self._give(args[0], forms)
         elif isinstance(node, Conv):
             self._conv(node, args, forms)
-        elif isinstance(node, Scale):
+        elif isinstance(node, Scale | BatchNorm):
             self._scale(node, args[0], forms)
         elif isinstance(node, Add):
             self._give(args[0], forms)
@@ -200,15 +201,12 @@ class LinearBounds:
             self._lose(forms, OURS.gamma(len(w) + 4) * magnitude)
             self._give(place, product(grouped, w).reshape(R, e, -1))
 
-    def _scale(self, node: Scale, place: Place, forms: Floats) -> None:
-        read, R = self.intervals.parameters, len(forms)
-        if node.offset is not None:
-            self._add(forms, np.broadcast_to(read.array(node.offset), (R, node.size)))
-        if node.factor is not None:
-            factor = read.array(node.factor)
-            self._lose(forms, SLACK * np.abs(factor) * self.intervals.at(*place).size)
-            forms = forms * factor
-        self._give(place, forms)
+    def _scale(self, node: Scale | BatchNorm, place: Place, forms: Floats) -> None:
+        factor, offset = self.intervals.factor_and_offset(node)
+        self._add(forms, np.broadcast_to(offset, (len(forms), node.size)))
+        size = self.intervals.at(*place).size
+        self._lose(forms, 16.0 * SLACK * (np.abs(factor) * size + np.abs(offset)))
+        self._give(place, forms * factor)
 
     def _multiply(self, args: list[Place], forms: Floats) -> None:
         """x y = y0 x + x0 y - x0 y0 + (x - x0)(y - y0)."""

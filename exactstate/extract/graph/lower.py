@@ -2,11 +2,13 @@
 
 A tensor of the recording is a constant, or a `Flow`: a node of the graph and its axes, each the batch `B`, the steps
 `L`, both in one `BL`, or a number of features. An operation is position-wise if it keeps the batch and the steps apart
-from everything else. What is not known to do so is refused, by the name of the operation and of its module.
+from everything else. What is not known to do so is refused, by the name of the operation and of its module. A rule is
+given every argument that is not the default of the operation's schema: one that it has no parameter for refuses it.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -17,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.fx import Node as Recorded
 
+from exactstate.extract.graph.folded import Constants, Folded, folded, rearranged
 from exactstate.extract.graph.nodes import (
     Begin,
     Constant,
@@ -32,6 +35,8 @@ from exactstate.extract.graph.nodes import (
 from exactstate.nn import NFSM
 
 LAYER_OP, STATE_OP = "exactstate_extract.nfsm.default", "exactstate_extract.state.default"
+VALUES_OP = "exactstate_extract.values.default"
+SYMBOLIC = torch.SymInt | torch.SymFloat | torch.SymBool
 Axis = str | int
 """'B', 'L', 'BL', or a number of features."""
 
@@ -48,8 +53,8 @@ class Flow:
     axes: tuple[Axis, ...]
     offset: int = 0
     """Place p along the steps holds the node at step p + offset."""
-    tokens: bool = False
-    """Whether these are the tokens themselves."""
+    tokens: Tensor | None = None
+    """Where every entry is the same function of the token, and a whole number: its value for each token."""
 
     @property
     def features(self) -> tuple[int, ...]:
@@ -64,17 +69,42 @@ class Unusable:
 
 
 Value = Any
-"""A `Flow`, an `Unusable`, a constant tensor, or a number."""
-Rule = Callable[..., Value]
+"""A `Flow`, an `Unusable`, a constant tensor, a `Folded`, or a number."""
+RuleFunction = Callable[..., Value]
+HARMLESS = {"memory_format", "layout", "device", "pin_memory", "non_blocking", "copy", "sparse", "scale_grad_by_freq",
+            "padding_idx", "cudnn_enable", "cudnn_enabled", "momentum", "implicit", "is_coalesced"}  # fmt: skip
+"""Arguments that do not change what is computed in evaluation."""
+UNINITIALIZED = ("empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is known of an operation."""
+
+    function: RuleFunction
+    layout: bool
+    """It puts numbers in other places, so its arguments may be sizes that depend on batch and length."""
+    everything: bool
+    """The function takes a mapping of all arguments by name; it accounts for all tensors among them."""
+    own_refusal: bool
+    """It refuses by itself, whatever its arguments are."""
+    pointwise: bool
+    """Every entry of the result depends on the same entry of each argument."""
+
+
 RULES: dict[str, Rule] = {}
 """By the name of an operation: (lowering, recorded, *args, **kwargs) -> value."""
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Register the rule of some operations."""
+def rule(
+    *names: str, layout: bool = False, everything: bool = False, own_refusal: bool = False, pointwise: bool = False
+) -> Callable[[RuleFunction], RuleFunction]:
+    """Register the rule of some operations. Its parameters are all arguments that may differ from their defaults."""
 
-    def register(function: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, function))
+    def register(function: RuleFunction) -> RuleFunction:
+        kinds = {parameter.kind for parameter in inspect.signature(function).parameters.values()}
+        assert not kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}, function.__name__
+        RULES.update(dict.fromkeys(names, Rule(function, layout, everything, own_refusal, pointwise)))
         return function
 
     return register
@@ -84,23 +114,25 @@ class Lowering:
     """One pass over the recorded operations."""
 
     def __init__(
-        self, constants: Mapping[str, Tensor], names: Sequence[str], modules: Sequence[NFSM], *, vector: bool
-    ) -> None:
+        self, constants: Mapping[str, Tensor], names: Sequence[str], modules: Sequence[NFSM], symbols: int, *,
+        vector: bool,
+    ) -> None:  # fmt: skip
         import exactstate.extract.graph.layout_rules
         import exactstate.extract.graph.rules  # noqa: F401  both register their rules
 
         self.constants, self.names, self.modules, self.vector = constants, names, modules, vector
+        self.symbols = symbols
         self.layers: list[LayerCall] = []
         self.batch: Any = None
         self.length: Any = None
 
-    def run(self, graph: torch.fx.Graph) -> Graph:
+    def run(self, graph: torch.fx.Graph, logits: Recorded) -> Graph:
         env: dict[Recorded, Value] = {}
         for recorded in graph.nodes:
             if recorded.op == "placeholder":
                 env[recorded] = self._placeholder(recorded)
             elif recorded.op == "output":
-                return self._finished(env[_first(recorded.args[0])])
+                return self._finished(env[logits], logits)
             else:
                 env[recorded] = self._lower(recorded, env)
         raise AssertionError("a graph without an output")
@@ -115,47 +147,125 @@ class Lowering:
         self.batch, self.length = (size.node.expr for size in shape[:2])
         if self.batch == self.length:
             raise Refused("the model mixes the batch with the steps: it works only where their sizes are equal.")
-        size = int(shape[2]) if self.vector else 1
-        return Flow(Input(size=size, name="the input"), self.axes(shape), tokens=not self.vector)
+        if self.vector:
+            return Flow(Input(size=int(shape[2]), name="the input"), self.axes(shape))
+        return self.of_tokens(torch.arange(self.symbols), self.axes(shape), "the tokens")
+
+    def of_tokens(self, values: Tensor, axes: tuple[Axis, ...], name: str, offset: int = 0) -> Flow:
+        """Whole numbers that are a function of the token, the same for every feature."""
+        size = prod(axis for axis in axes if isinstance(axis, int))
+        table = values.to(torch.float64)[:, None].expand(-1, size)
+        return Flow(Input(size=size, table=table, name=name), axes, offset, values)
 
     def _lower(self, recorded: Recorded, env: Mapping[Recorded, Value]) -> Value:
         args: Any = torch.fx.map_arg(recorded.args, env.__getitem__)
         kwargs = torch.fx.map_arg(recorded.kwargs, env.__getitem__)
         name = str(recorded.target)
         value = recorded.meta.get("val")
-        if name == LAYER_OP:
-            return self._layer(recorded, *args)
+        if name in (LAYER_OP, VALUES_OP):
+            return self._layer(recorded, *args[:2], projected=name == LAYER_OP)
         if name == STATE_OP:
             reason = "uses the state that an NFSM layer returns; it may use the layer's output only"
             return Unusable(f"{self.where(recorded)} {reason}.")
-        if isinstance(value, torch.SymInt | int | float | bool) or value is None:
+        kind = name.removeprefix("aten.")
+        if getattr(getattr(recorded.target, "_schema", None), "is_mutable", False):
+            raise Refused(f"{self.where(recorded)} uses {kind}, which writes into its arguments.")
+        if isinstance(value, SYMBOLIC | int | float | bool) or value is None:
             return value
         held = [arg for arg in _flat((args, kwargs)) if isinstance(arg, Flow | Unusable)]
         known = RULES.get(name)
-        if not held and known is None:
-            return self._constant(recorded, args, kwargs)
         try:
+            if not held:
+                return self._constant(recorded, args, kwargs)
             if known is None:
-                raise Refused(f"{self.where(recorded)} uses {name.removeprefix('aten.')}, which is not known to be "
-                              "position-wise.")  # fmt: skip
-            if known is not None and getattr(known, "own_refusal", False):
-                return known(self, recorded, *args, **kwargs)
+                self._refuse_random(recorded)
+                raise Refused(f"{self.where(recorded)} uses {kind}, which is not known to be position-wise.")
+            given = self._arguments(recorded, known, args, kwargs)
+            if known.own_refusal:
+                return given()
             unusable = next((arg for arg in held if isinstance(arg, Unusable)), None)
             if unusable is not None:
                 return unusable
-            return known(self, recorded, *args, **kwargs) if held else self._constant(recorded, args, kwargs)
+            if not known.layout and any(isinstance(arg, SYMBOLIC) for arg in _flat((args, kwargs))):
+                raise Refused(f"{self.where(recorded)} computes with the length or the batch size ({kind}), so a step "
+                              "depends on more than what was read.")  # fmt: skip
+            value = self._counted(recorded, known, args, kwargs)
+            if value is None:
+                value = self._unbounded(recorded, given(), (args, kwargs))
+                if isinstance(value, Flow) and not known.layout:
+                    value = replace(value, tokens=None)
+            return value
         except Refused as refused:
             return Unusable(str(refused))
         except (AttributeError, TypeError, ValueError, IndexError) as error:  # arguments that no rule foresees
-            kind = name.removeprefix("aten.")
             return Unusable(f"{self.where(recorded)} uses {kind} in a way that is not known ({error}).")
+
+    def _counted(self, recorded: Recorded, known: Rule, args: Any, kwargs: Any) -> Flow | None:
+        """Arithmetic on tokens that gives whole numbers: computed for each token."""
+        flat = _flat((args, kwargs))
+        flows = [value for value in flat if isinstance(value, Flow)]
+        numbers = not any(isinstance(value, Folded) or (isinstance(value, Tensor) and value.ndim) for value in flat)
+        same = all(flow.tokens is not None and flow.offset == flows[0].offset for flow in flows)
+        if not known.pointwise or not numbers or not same or recorded.meta["val"].is_floating_point():
+            return None
+        held = torch.fx.node.map_aggregate((args, kwargs), lambda arg: arg.tokens if isinstance(arg, Flow) else arg)
+        values = recorded.target(*held[0], **held[1])  # type: ignore[operator]
+        return self.of_tokens(values, self.out_axes(recorded), self.label(recorded), flows[0].offset)
+
+    def _arguments(self, recorded: Recorded, known: Rule, args: Any, kwargs: Any) -> Callable[[], Value]:
+        """The call of a rule, with all arguments that are not defaults; refused if one is not accounted for."""
+        schema = getattr(recorded.target, "_schema", None)
+        if schema is None:
+            return lambda: known.function(self, recorded, *args, **kwargs)
+        positional: list[Value] = []
+        named: dict[str, Value] = {}
+        given: dict[str, Value] = {}
+        for place, parameter in enumerate(schema.arguments):
+            own = place < len(args) or parameter.name in kwargs
+            value = args[place] if place < len(args) else kwargs.get(parameter.name, parameter.default_value)
+            if parameter.name in HARMLESS:
+                own, value = False, parameter.default_value
+            elif own and parameter.has_default_value() and _same(value, parameter.default_value):
+                own = False
+            if own:
+                given[parameter.name] = value
+                if parameter.kwarg_only:
+                    named[parameter.name] = value
+                else:
+                    positional += [other.default_value for other in schema.arguments[len(positional) : place]]
+                    positional.append(value)
+        if known.everything:
+            return lambda: known.function(self, recorded, given)
+        try:
+            inspect.signature(known.function).bind(self, recorded, *positional, **named)
+        except TypeError:
+            operation, names = str(recorded.target).removeprefix("aten."), ", ".join(given)
+            raise Refused(f"{self.where(recorded)} uses {operation} with arguments that are not known together "
+                          f"({names}).") from None  # fmt: skip
+        return lambda: known.function(self, recorded, *positional, **named)
+
+    def _unbounded(self, recorded: Recorded, value: Value, given: Any) -> Value:
+        """The value, opaque where a constant was computed from parameters in a way that is not bounded."""
+        unknown = [arg for arg in _flat(given) if isinstance(arg, Folded) and arg.bound is None]
+        if not unknown or not isinstance(value, Flow):
+            return value
+        return replace(value, node=Opaque(size=value.node.size, args=(value.node,), name=unknown[0].name))
 
     def _constant(self, recorded: Recorded, args: Any, kwargs: Any) -> Value:
         """A tensor that depends on no input: computed now, unless its shape depends on the length."""
-        if any(isinstance(arg, torch.SymInt) for arg in _flat((args, kwargs))):
+        kind = str(recorded.target).removeprefix("aten.")
+        if any(isinstance(arg, SYMBOLIC) for arg in _flat((args, kwargs))):
             return self.filled(recorded, args)
-        with torch.no_grad():
-            return recorded.target(*args, **kwargs)  # type: ignore[operator]
+        if getattr(recorded.target, "namespace", "") not in ("aten", "prims") and "getitem" not in kind:
+            raise Refused(f"{self.where(recorded)} uses {kind}, which is not known.")
+        self._refuse_random(recorded)
+        return folded(recorded, args, kwargs, self.label(recorded))
+
+    def _refuse_random(self, recorded: Recorded) -> None:
+        kind = str(recorded.target).removeprefix("aten.")
+        seeded = torch.Tag.nondeterministic_seeded in getattr(recorded.target, "tags", ())
+        if seeded or kind.split(".")[0] in UNINITIALIZED:
+            raise Refused(f"{self.where(recorded)} uses random or uninitialized numbers ({kind}).")
 
     def filled(self, recorded: Recorded, args: Any) -> Value:
         """A tensor of one number, or something that depends on the position."""
@@ -170,23 +280,31 @@ class Lowering:
                 return Flow(Constant(size=features, value=value, name=self.label(recorded)), axes)
         return Unusable(f"{self.where(recorded)} depends on the position of a step ({name}), not on what is read.")
 
-    def _layer(self, recorded: Recorded, x: Value, number: int) -> Value:
+    def _layer(self, recorded: Recorded, x: Value, number: int, *, projected: bool) -> Value:
         name = self.names[number]
         if isinstance(x, Unusable):
             raise Refused(f"NFSM layer {name!r} depends on something that is not finite-state: {x.reason}")
-        if not isinstance(x, Flow) or x.axes[:2] != ("B", "L"):
+        if not isinstance(x, Flow) or x.axes[:2] != ("B", "L") or not self._whole(recorded.args[0]):
             raise Refused(f"the input of NFSM layer {name!r} does not have the axes batch, steps, width.")
-        self.layers.append(LayerCall(name, self.modules[number], self.aligned(x)))
-        width = self.modules[number].config.width
+        self.layers.append(LayerCall(name, self.modules[number], self.aligned(x), projected))
+        width = int(recorded.meta["val"].shape[-1])
         state = State(size=width, layer=len(self.layers) - 1, name=f"NFSM layer {name!r}")
         return Flow(state, ("B", "L", width))
 
-    def _finished(self, output: Value) -> Graph:
+    def _whole(self, recorded: Any) -> bool:
+        """Whether a tensor has all sequences of the batch and all steps, no fewer and no more."""
+        return [getattr(getattr(size, "node", None), "expr", size) for size in recorded.meta["val"].shape[:2]] == [
+            self.batch, self.length
+        ]  # fmt: skip
+
+    def _finished(self, output: Value, recorded: Any) -> Graph:
         if isinstance(output, Unusable):
             raise Refused(output.reason)
         if not isinstance(output, Flow) or len(output.axes) != 3 or output.axes[:2] != ("B", "L"):
             axes = output.axes if isinstance(output, Flow) else "no dependence on the input"
             raise Refused(f"the model must map B L to logits of shape B L labels; it gives {axes}.")
+        if not self._whole(recorded):
+            raise Refused("the model must give logits for every step; it gives more or fewer steps than it reads.")
         if not self.layers:
             raise Refused("the model never calls its NFSM layers.")
         return Graph(tuple(self.layers), self.aligned(output), self.vector)
@@ -261,19 +379,20 @@ class Lowering:
             pass  # the same at every step: a constant that was filled
         return self.moved(recorded, value, np.broadcast_to(places, wanted), axes)
 
-    def constant_like(self, recorded: Recorded, value: Any, axes: tuple[Axis, ...]) -> Tensor:
+    def constant_like(self, recorded: Recorded, value: Any, axes: tuple[Axis, ...]) -> Constants:
         """A constant, one number for every feature of these axes."""
-        tensor = torch.as_tensor(value)
-        own = (1,) * (len(axes) - tensor.ndim) + tuple(tensor.shape)
+        if not isinstance(value, Tensor | Folded):
+            value = torch.as_tensor(value, dtype=torch.float64)
+        own = (1,) * (len(axes) - value.ndim) + tuple(value.shape)
         for have, want in zip(own, axes, strict=True):
             if have != 1 and not isinstance(want, int):
                 raise Refused(f"{self.where(recorded)} adds numbers that depend on the position of a step.")
         wanted = [axis if isinstance(axis, int) else 1 for axis in axes]
-        return tensor.reshape(own).expand(wanted).reshape(-1)
+        return rearranged(value, lambda tensor: tensor.reshape(own).expand(wanted).reshape(-1))
 
-    def opaque(self, recorded: Recorded, *values: Value) -> Flow:
-        """A position-wise operation whose rounding is not bounded."""
-        flows = [value for value in values if isinstance(value, Flow)]
+    def opaque(self, recorded: Recorded, given: Any) -> Flow:
+        """A position-wise operation whose rounding is not bounded, of all flows among its arguments."""
+        flows = [value for value in _flat(given) if isinstance(value, Flow)]
         axes = self.out_axes(recorded)
         nodes, offset = self.together(flows)
         size = prod(axis for axis in axes if isinstance(axis, int))
@@ -299,19 +418,16 @@ def _flat(value: Any) -> list[Any]:
     return [value]
 
 
-def _first(outputs: Any) -> Any:
-    while isinstance(outputs, list | tuple):
-        outputs = outputs[0]
-    return outputs
+def _same(value: Any, default: Any) -> bool:
+    """Whether an argument is the default of its schema."""
+    if isinstance(value, Tensor | Flow | Folded | Unusable | SYMBOLIC):
+        return False
+    if isinstance(value, list | tuple) and isinstance(default, list | tuple):
+        return len(value) == len(default) and all(map(_same, value, default))
+    return type(value) is type(default) and bool(value == default)
 
 
 def dimensions(flow: Flow, dims: Any) -> tuple[int, ...]:
     """Of an argument of an operation: one, several, or all of them; none negative."""
     wanted = [dims] if isinstance(dims, int) else list(dims) if dims else list(range(len(flow.axes)))
     return tuple(dim % len(flow.axes) for dim in wanted)
-
-
-def own_refusal(function: Any) -> Any:
-    """A rule that refuses by itself, whatever its arguments are."""
-    function.own_refusal = True
-    return function

@@ -19,9 +19,10 @@ import torch
 from torch import Tensor, nn
 
 from exactstate._types import MISSING, Bools, Ints
-from exactstate.errors import InvalidInput, unknown
+from exactstate.errors import unknown
 from exactstate.extract.argmax import ArgmaxMargins
-from exactstate.extract.graph.nodes import Function, Input, nodes_below
+from exactstate.extract.graph.folded import Folded
+from exactstate.extract.graph.nodes import Function, Normalize, constants_of, nodes_below
 from exactstate.extract.graph.steps import Delay, InputBook, Region, Steps, filled
 from exactstate.extract.graph.trace import Traced, prepared
 from exactstate.extract.network import AT_ONCE
@@ -40,9 +41,10 @@ class TracedNetwork:
     def __init__(self, model: nn.Module, symbols: int, format: str, *, vectors: Tensor | None = None) -> None:
         if format not in EXTRACTION_FORMATS:
             raise unknown("format", format, EXTRACTION_FORMATS)
+        own = next((weight.dtype for weight in model.parameters() if weight.is_floating_point()), torch.float32)
         self.model, self.format = prepared(model, format), format
         self.vectors = None if vectors is None else vectors.to(getattr(torch, format))
-        self.traced = Traced(self.model, None if vectors is None else vectors.shape[1])
+        self.traced = Traced(self.model, None if vectors is None else vectors.shape[1], symbols, own)
         self.graph = self.traced.graph
         self.blocks: list[NFSM] = [call.module for call in self.graph.layers]
         self.symbols, self.kernel_size = symbols, self.graph.reach
@@ -54,7 +56,6 @@ class TracedNetwork:
         self.start = tuple(block.config.initial_state for block in self.blocks)
         if late:
             self.start += (tuple(symbols if layer < 0 else 0 for _, layer, _ in self.delay.entries),)
-        self._check_vocabulary()
         self.region: Region | None = None
         if vectors is not None:
             self.region = Region(vectors.to(torch.float64).numpy(), np.zeros(symbols))
@@ -62,18 +63,19 @@ class TracedNetwork:
         """For every layer the heads that are proved to influence nothing."""
         self.book = InputBook(symbols, self.heads)
 
-    def _check_vocabulary(self) -> None:
-        for root in self.graph.roots:
-            for node in nodes_below(root):
-                if isinstance(node, Input) and node.table is not None and len(node.table) < self.symbols:
-                    raise InvalidInput(f"{node.name} has {len(node.table)} rows; got {self.symbols} symbols.")
-
     def assumes(self, assumptions: Assumptions, format: str) -> tuple[str, ...]:
         """What is assumed of a machine beside `Assumptions.sentences`."""
         inner = assumptions.arithmetic(format).inner.name
-        nodes = (node for root in self.graph.roots for node in nodes_below(root))
+        nodes = [node for root in self.graph.roots for node in nodes_below(root)]
         functions = {node.function for node in nodes if isinstance(node, Function)}
         sentences = []
+        if any(isinstance(node, Normalize) and node.epsilon is None for node in nodes):
+            sentences.append(f"an RMS norm without an epsilon adds the machine epsilon of {inner}")
+        if any(isinstance(part, Folded) for node in nodes for part in constants_of(node)):
+            sentences.append(
+                "what is computed from parameters is computed in the order in which the model does, a logarithm or a "
+                "power with the error of an exponential"
+            )
         if functions & {"tanh", "gelu", "gelu_tanh"}:
             sentences.append(
                 f"a hyperbolic tangent errs by at most {assumptions.exp:g} ulp of {inner}, an error function by as "
@@ -157,13 +159,19 @@ class TracedNetwork:
             outputs = {}
             for layer in range(upto):
                 indices = torch.from_numpy(np.ascontiguousarray(part.indices[layer][:, T - length :], np.int64))
-                outputs[layer] = layer_output(self.blocks[layer], torch.cat([indices, indices[:, -1:]], 1))
+                outputs[layer] = self._output(layer, torch.cat([indices, indices[:, -1:]], 1))
             inputs = symbols if self.vectors is None else self.vectors[symbols]
             value = self.traced.evaluate(inputs, outputs, upto)[:, length - 1]
             if result is None:
                 result = value.new_zeros(R, value.shape[1])
             result[torch.from_numpy(which)] = value
         return torch.zeros(0, 1) if result is None else result
+
+    def _output(self, layer: int, indices: Tensor) -> Tensor:
+        """What the recorded graph reads of a layer whose heads are at these indices."""
+        if self.graph.layers[layer].projected:
+            return layer_output(self.blocks[layer], indices)
+        return layer_values(self.blocks[layer], indices)
 
     def with_region(self, region: Region) -> TracedNetwork:
         """The same network with other regions for its symbols."""
@@ -183,7 +191,7 @@ class TracedNetwork:
         for layer, block in enumerate(self.blocks):
             argument = self.traced.evaluate(inputs, outputs, layer)
             after = block.states(argument, states[layer])[0]
-            outputs[layer] = layer_output(block, after)[None]
+            outputs[layer] = self._output(layer, after)[None]
             indices.append((torch.cat([states[layer], after[:-1]])[:-1], after[:-1]))
             arguments.append(argument[0, :-1])
         logits = self.traced.evaluate(inputs, outputs, len(self.blocks))[0, :-1]
@@ -204,10 +212,14 @@ class TracedNetwork:
         return entries + (self.kernel_size + 1) * 8 * max(block.config.width for block in self.blocks)
 
 
+def layer_values(block: NFSM, indices: Tensor) -> Tensor:
+    """... r -> ... n: the value vectors of these indices, side by side."""
+    return block.values[indices + torch.tensor(head_offsets(block.heads))].flatten(-2)
+
+
 def layer_output(block: NFSM, indices: Tensor) -> Tensor:
     """... r -> ... m: what a layer puts out when its heads are at these indices."""
-    values = block.values[indices + torch.tensor(head_offsets(block.heads))]
-    return block.out_proj(values.flatten(-2))
+    return block.out_proj(layer_values(block, indices))
 
 
 def _batches(rows: Ints, width: int) -> Iterator[Ints]:

@@ -9,15 +9,15 @@ output of an NFSM layer is a node without arguments: given its indices, it depen
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from torch import Tensor, float64
+from torch import Tensor
 
 from exactstate._types import Ints
+from exactstate.extract.graph.folded import Constants
 from exactstate.nn import NFSM
 
 
@@ -35,12 +35,12 @@ class Node:
 class Input(Node):
     """What a step reads: a row of an embedding, or the input vector itself where `table` is None."""
 
-    table: Tensor | None = None
+    table: Constants | None = None
 
 
 @dataclass(eq=False, kw_only=True)
 class State(Node):
-    """The output of an NFSM layer, a function of its indices."""
+    """The output of an NFSM layer, a function of its indices; before its projection where that is not plain."""
 
     layer: int
 
@@ -49,7 +49,7 @@ class State(Node):
 class Constant(Node):
     """Numbers that depend on no input."""
 
-    value: Tensor
+    value: Constants
 
 
 @dataclass(eq=False, kw_only=True)
@@ -59,9 +59,9 @@ class Conv(Node):
     With several groups, the argument is `groups` vectors side by side and each is mapped by the same weights.
     """
 
-    taps: tuple[tuple[int, Tensor], ...]
+    taps: tuple[tuple[int, Constants], ...]
     """(lag, weights: outputs x inputs)."""
-    bias: Tensor | None = None
+    bias: Constants | None = None
     groups: int = 1
 
 
@@ -69,10 +69,21 @@ class Conv(Node):
 class Scale(Node):
     """factor * argument + offset, entry by entry, with constants; None for 1 and for 0."""
 
-    factor: Tensor | None = None
-    offset: Tensor | None = None
-    hidden: Tensor | None = None
-    """Sizes of terms that the offset was computed from and that a machine may add one by one (batch norms)."""
+    factor: Constants | None = None
+    offset: Constants | None = None
+    stores: int = 2
+    """Roundings to the format."""
+
+
+@dataclass(eq=False, kw_only=True)
+class BatchNorm(Node):
+    """gain * (argument - mean) / sqrt(variance + epsilon) + bias, entry by entry, with constants."""
+
+    gain: Tensor | None
+    bias: Tensor | None
+    mean: Tensor
+    variance: Tensor
+    epsilon: float
 
 
 @dataclass(eq=False, kw_only=True)
@@ -91,9 +102,12 @@ class Multiply(Node):
 class Normalize(Node):
     """A layer norm, or an RMS norm where `centered` is False, of each of `groups` vectors side by side."""
 
-    gain: Tensor | None
-    bias: Tensor | None
-    epsilon: float
+    gain: Constants | None
+    bias: Constants | None
+    epsilon: float | None
+    """None for the machine epsilon of the format that norms are computed in."""
+    own_epsilon: float
+    """The same, in the format that the model is in."""
     centered: bool
     groups: int = 1
 
@@ -137,6 +151,8 @@ class LayerCall:
     """Of the module."""
     module: NFSM
     argument: Node
+    projected: bool = True
+    """Whether its output is read; else the values of its indices are, and the projection is part of the graph."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,25 +197,10 @@ def sources(root: Node) -> set[tuple[Node, int]]:
     return found[root]
 
 
-def describe(root: Sequence[Node]) -> Iterator[str]:
-    """The operations of a graph line by line, with all numbers that are no parameters: for digests."""
-    number: dict[Node, int] = {}
-    for node in (node for top in root for node in nodes_below(top)):
-        if node in number:
-            continue
-        number[node] = len(number)
-        parts = [type(node).__name__, str(node.size), *(str(number[arg]) for arg in node.args)]
-        for name, value in sorted(vars(node).items()):
-            if isinstance(value, np.ndarray):
-                parts.append(f"{name}={hashlib.sha256(value.astype('<i8').tobytes()).hexdigest()}")
-            elif isinstance(value, str | int | float) and name not in ("name", "size"):
-                parts.append(f"{name}={value!r}")
-            elif isinstance(value, Tensor) and isinstance(node, Constant | Scale):
-                numbers = value.detach().to("cpu", float64).contiguous().numpy().astype("<f8")
-                parts.append(f"{name}={hashlib.sha256(numbers.tobytes()).hexdigest()}")
-        if isinstance(node, Conv):
-            parts.append(f"lags={lags(node)}")
-        yield " ".join(parts)
+def constants_of(node: Node) -> list[Constants]:
+    """The parameters of a node, and what was computed from parameters."""
+    found = [part for part in vars(node).values() if isinstance(part, Constants)]
+    return found + [weight for _, weight in node.taps] if isinstance(node, Conv) else found
 
 
 def lags(node: Node) -> tuple[int, ...]:

@@ -24,6 +24,9 @@ class NormParts:
     centered: Interval
     gain: Floats
     bias: Floats
+    gain_off: Floats
+    """How far a machine's gain may be from that."""
+    bias_off: Floats
     inverse: Floats
     """1 / sigma at the midpoint."""
     least: Floats
@@ -44,7 +47,9 @@ class NormParts:
     @classmethod
     def of(cls, parameters: Parameters, node: Normalize, x: Interval, known: Floats | None = None) -> NormParts:
         """From the input; `known` (R groups) is no larger than the norm of any centered input."""
-        m = node.size // node.groups
+        m, epsilon = node.size // node.groups, node.own_epsilon if node.epsilon is None else node.epsilon
+        if node.epsilon is None and parameters.arithmetic.inner.unit:
+            epsilon = 2.0 * parameters.arithmetic.inner.unit
         mid, rad = x.mid.reshape(-1, m), x.rad.reshape(-1, m)
         ball = np.minimum(np.repeat(x.ball, node.groups), length(rad))
         x = Interval(mid, rad, ball, np.zeros_like(mid))
@@ -60,28 +65,34 @@ class NormParts:
         else:
             c = x
         square = np.square(c.mid).mean(-1)
-        sigma = np.sqrt(square + node.epsilon)
+        sigma = np.sqrt(square + epsilon)
         slack = 2.0**-40 * (sigma + np.sqrt(np.square(np.abs(mid)).mean(-1)))
-        low = np.sqrt(np.square(np.maximum(np.abs(c.mid) - c.rad, 0.0)).mean(-1) + node.epsilon)
-        high = np.sqrt(np.square(c.size).mean(-1) + node.epsilon)
+        low = np.sqrt(np.square(np.maximum(np.abs(c.mid) - c.rad, 0.0)).mean(-1) + epsilon)
+        high = np.sqrt(np.square(c.size).mean(-1) + epsilon)
         moved = above(ball / np.sqrt(m))
-        low = np.maximum(np.maximum(low, sigma - moved) - slack, below(np.sqrt(np.float64(node.epsilon))))
+        low = np.maximum(np.maximum(low, sigma - moved) - slack, below(np.sqrt(np.float64(epsilon))))
         high = np.minimum(high, sigma + moved) + slack
         inverse = 1.0 / sigma
         if known is not None:
-            least = np.sqrt(np.square(np.maximum(known, 0.0)).reshape(-1) / m + node.epsilon) * (1.0 - 2.0**-40)
+            least = np.sqrt(np.square(np.maximum(known, 0.0)).reshape(-1) / m + epsilon) * (1.0 - 2.0**-40)
             low = np.maximum(low, least)
             inverse = 0.5 * (1.0 / low + 1.0 / np.maximum(low, high))
         wobble = above(np.maximum(np.maximum(1.0 / low - inverse, inverse - 1.0 / high), 0.0) + 2.0**-45 * inverse)
         gain = np.ones(m) if node.gain is None else parameters.array(node.gain)
         bias = np.zeros(m) if node.bias is None else parameters.array(node.bias)
         stretch = above(1.0 / np.sqrt(below(sigma - slack) * low))
-        return cls(x, c, gain, bias, inverse, low, above(1.0 / low), wobble, ball, stretch, node.centered)
+        radii = [parameters.radius(part) for part in (node.gain, node.bias)]
+        off = [np.zeros(m) if radius is None else radius for radius in radii]
+        return cls(
+            x, c, gain, bias, off[0], off[1], inverse, low, above(1.0 / low), wobble, ball, stretch, node.centered
+        )
 
     def rounding(self, arithmetic: Arithmetic) -> Floats:
         """Of computing and storing gain * (x - mean) / sigma + bias; see `rounding/README.md`."""
+        inexact = above(self.gain_off * self.most * self.largest[:, None] + self.bias_off)
+        inexact = inexact if self.gain_off.any() or self.bias_off.any() else np.zeros_like(self.x.mid)
         if arithmetic is EXACT:
-            return np.zeros_like(self.x.mid)
+            return inexact
         m, assumed, tiny = self.x.mid.shape[1], arithmetic.assumed, arithmetic.inner.tiny
         size, least = self.x.size, self.least[:, None]
         mean_size, mean_square = size.mean(-1, keepdims=True), np.square(size).mean(-1, keepdims=True)
@@ -93,9 +104,18 @@ class NormParts:
         of_root = of_square / 2.0 / np.maximum(1.0 - of_square, 0.0) ** 1.5
         of_root = np.where(of_square < 0.5, of_root * (1.0 + arithmetic.several(assumed.root)), np.inf)
         inverse = above(of_root + arithmetic.several(assumed.root))
-        gain = np.abs(self.gain)
-        terms = (1.0 + inverse) * gain * (size + (mean_size if self.center else 0.0) + mean) / least + np.abs(self.bias)
-        error = inverse * gain * self.most / least + (1.0 + inverse) * gain * mean / least + arithmetic.gamma(6) * terms
+        gain = np.abs(self.gain) + self.gain_off
+        terms = (
+            (1.0 + inverse) * gain * (size + (mean_size if self.center else 0.0) + mean) / least
+            + np.abs(self.bias)
+            + self.bias_off
+        )
+        error = (
+            inexact
+            + inverse * gain * self.most / least
+            + (1.0 + inverse) * gain * mean / least
+            + arithmetic.gamma(6) * terms
+        )
         under = 16.0 * m * tiny * (1.0 + gain) * (1.0 + size) * (1.0 + 1.0 / least)
         error = above(error + under + overflow(m * mean_square + terms, arithmetic.inner))
         return above(error + stored(terms + error, arithmetic))

@@ -19,6 +19,7 @@ from exactstate._types import Ints
 from exactstate.errors import BudgetExceeded, InvalidInput
 from exactstate.extract.argmax import ArgmaxMargins
 from exactstate.extract.explore import Budget, explore
+from exactstate.extract.graph.intervals import IntervalBounds
 from exactstate.extract.graph.leads import LeadBounds
 from exactstate.extract.graph.network import TracedNetwork
 from exactstate.extract.graph.steps import Steps
@@ -127,15 +128,12 @@ def drop_irrelevant(network: TracedNetwork) -> tuple[TracedNetwork, tuple[str, .
 
 def ranked(network: TracedNetwork) -> list[tuple[int, int]]:
     """(layer, head), from the smallest spread of contributions to the largest."""
+    bounds = IntervalBounds(network.graph, EXACT, Steps(np.zeros((0, 1), int), ()))
     spread = {}
     for layer, block in enumerate(network.blocks):
-        begin = 0
-        for head, d in enumerate(block.heads):
-            values = block.values[begin : begin + d].detach().double()
-            columns = slice(head * block.value_width, (head + 1) * block.value_width)
-            added = values @ block.out_proj.weight[:, columns].detach().double().T
-            spread[layer, head] = float((added - added.mean(0)).norm(dim=1).max())
-            begin += d
+        for head in range(len(block.heads)):
+            added = bounds.contributions(layer, head)
+            spread[layer, head] = float(np.linalg.norm(added - added.mean(0), axis=1).max())
     return sorted(spread, key=spread.__getitem__)
 
 

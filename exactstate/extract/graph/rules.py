@@ -5,8 +5,9 @@ What only puts numbers in other places is in `layout_rules.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -15,19 +16,21 @@ import torch
 from torch import Tensor
 from torch.fx import Node as Recorded
 
-from exactstate.extract.graph.lower import (
-    RULES,
-    Axis,
-    Flow,
-    Lowering,
-    Refused,
-    Value,
-    begun,
-    dimensions,
-    own_refusal,
-    rule,
-)
-from exactstate.extract.graph.nodes import Add, Conv, Function, Input, Multiply, Node, Normalize, Scale, gathered
+from exactstate.errors import InvalidInput
+from exactstate.extract.graph.folded import Constants, Folded, rearranged, reciprocal
+from exactstate.extract.graph.lower import Axis, Flow, Lowering, Refused, Value, begun, dimensions, rule
+from exactstate.extract.graph.nodes import (
+    Add,
+    BatchNorm,
+    Conv,
+    Function,
+    Input,
+    Multiply,
+    Node,
+    Normalize,
+    Scale,
+    gathered,
+)  # fmt: skip
 
 REFUSED = {
     "scaled_dot_product_attention": "attends to other steps; attention over the past is not finite-state",
@@ -40,8 +43,6 @@ REFUSED = {
     "cumprod": "multiplies over all steps so far, which no finite state can hold",
     "cummax": "takes a maximum over all steps so far",
     "logcumsumexp": "sums over all steps so far, which no finite state can hold",
-    "flip": "reverses the order of steps, so a step depends on those after it",
-    "roll": "moves steps around, so the first steps depend on the last",
 }
 FUNCTIONS = {"relu": "relu", "relu_": "relu", "silu": "silu", "silu_": "silu", "tanh": "tanh", "sigmoid": "sigmoid"}
 ELEMENTWISE = (
@@ -50,45 +51,53 @@ ELEMENTWISE = (
     "clamp_max", "relu6", "log_sigmoid", "square", "round", "floor", "ceil", "sinh", "cosh", "atan", "softsign",
 )  # fmt: skip
 """Applied entry by entry; evaluated by running the model, and not bounded."""
-PAIRWISE = ("maximum", "minimum", "where", "pow", "div", "gt", "lt", "ge", "le", "eq", "ne", "logical_and",
+PAIRWISE = ("maximum", "minimum", "where", "pow", "gt", "lt", "ge", "le", "eq", "ne", "logical_and",
             "logical_or", "logical_not", "masked_fill", "remainder", "atan2", "lerp", "addcmul")  # fmt: skip
 OVER_FEATURES = ("softmax", "log_softmax", "logsumexp", "amax", "amin", "var", "std", "norm", "linalg_vector_norm",
                  "cumsum", "cumprod", "argmax", "max", "min", "glu", "prod", "sort", "topk", "normalize")  # fmt: skip
 
 
-def _refuse(lowering: Lowering, recorded: Recorded, *args: Any, **kwargs: Any) -> Value:
+@rule(*(f"aten.{name}.{overload}" for name in REFUSED if name not in ("cumsum", "cumprod")
+        for overload in ("default", "input", "data", "dim")), everything=True, own_refusal=True)  # fmt: skip
+def _refuse(lowering: Lowering, recorded: Recorded, given: Any) -> Value:
     operation = str(recorded.target).removeprefix("aten.").split(".")[0]
     raise Refused(f"{lowering.where(recorded)} {REFUSED[operation]}.")
-
-
-for _name in REFUSED:
-    if _name not in ("cumsum", "cumprod", "flip", "roll"):
-        for _overload in ("default", "input", "data", "dim"):
-            RULES[f"aten.{_name}.{_overload}"] = own_refusal(lambda *args, **kwargs: _refuse(*args, **kwargs))
 
 
 # Linear maps
 
 
 @rule("aten.embedding.default")
-def _embedding(lowering: Lowering, recorded: Recorded, weight: Value, x: Value, *args: Any, **kwargs: Any) -> Value:
-    if not isinstance(x, Flow) or not x.tokens or not isinstance(weight, Tensor):
+def _embedding(lowering: Lowering, recorded: Recorded, weight: Value, x: Value) -> Value:
+    if not isinstance(x, Flow) or x.tokens is None or not isinstance(weight, Constants):
         raise Refused(f"{lowering.where(recorded)} looks up something else than the tokens.")
-    node = Input(size=weight.shape[1], table=weight, name=lowering.label(recorded))
-    return Flow(node, (*x.axes, weight.shape[1]), x.offset)
+    return _looked_up(lowering, recorded, weight, x, x.tokens)
 
 
 @rule("aten.one_hot.default")
 def _one_hot(lowering: Lowering, recorded: Recorded, x: Flow, classes: int = -1) -> Value:
-    if not x.tokens or classes < 1:
+    if x.tokens is None or classes < 1:
         raise Refused(f"{lowering.where(recorded)} encodes something else than the tokens.")
-    node = Input(size=classes, table=torch.eye(classes, dtype=torch.float64), name=lowering.label(recorded))
-    return Flow(node, (*x.axes, classes), x.offset)
+    return _looked_up(lowering, recorded, torch.eye(classes, dtype=torch.float64), x, x.tokens)
 
 
-def _mapped(lowering: Lowering, recorded: Recorded, x: Flow, weight: Tensor, bias: Tensor | None) -> Flow:
+def _looked_up(lowering: Lowering, recorded: Recorded, weight: Constants, x: Flow, rows: Tensor) -> Value:
+    """The row of a table for every entry of x."""
+    if int(rows.max()) >= len(weight) or int(rows.min()) < 0:
+        wanted = (
+            f"got {len(rows)} symbols" if rows.tolist() == list(range(len(rows))) else f"row {int(rows.max())} is read"
+        )
+        raise InvalidInput(f"{lowering.label(recorded)} has {len(weight)} rows; {wanted}.")
+    width, copies = int(weight.shape[1]), prod(x.features)
+    rows = rows.long()
+    node: Node = Input(size=width, table=rearranged(weight, lambda table: table[rows]), name=lowering.label(recorded))
+    node = gathered([node], np.tile(np.arange(width), copies), lowering.label(recorded))
+    return Flow(node, (*x.axes, width), x.offset)
+
+
+def _mapped(lowering: Lowering, recorded: Recorded, x: Flow, weight: Constants, bias: Constants | None) -> Flow:
     """weight (outputs x inputs) applied to the last axis."""
-    if x.tokens:
+    if x.tokens is not None:
         raise Refused(f"{lowering.where(recorded)} computes with the numbers of tokens; embed them.")
     *rest, inputs = x.axes
     if inputs != weight.shape[1]:
@@ -99,24 +108,28 @@ def _mapped(lowering: Lowering, recorded: Recorded, x: Flow, weight: Tensor, bia
     return replace(x, node=node, axes=(*rest, len(weight)))
 
 
+def _transposed(weight: Constants) -> Constants:
+    return rearranged(weight, lambda tensor: tensor.T)
+
+
 @rule("aten.linear.default")
 def _linear(lowering: Lowering, recorded: Recorded, x: Value, weight: Value, bias: Value = None) -> Value:
-    if not isinstance(x, Flow) or not isinstance(weight, Tensor) or not (bias is None or isinstance(bias, Tensor)):
+    if not isinstance(x, Flow) or not isinstance(weight, Constants) or not isinstance(bias, Constants | None):
         raise Refused(f"{lowering.where(recorded)} has weights that depend on the input.")
     return _mapped(lowering, recorded, x, weight, bias)
 
 
 @rule("aten.addmm.default")
 def _addmm(lowering: Lowering, recorded: Recorded, bias: Value, x: Value, weight: Value) -> Value:
-    if not isinstance(bias, Tensor) or not isinstance(weight, Tensor):
+    if not isinstance(bias, Constants) or not isinstance(weight, Constants) or bias.ndim != 1:
         raise Refused(f"{lowering.where(recorded)} has weights that depend on the input.")
-    return _mapped(lowering, recorded, x, weight.T, bias)
+    return _mapped(lowering, recorded, x, _transposed(weight), bias)
 
 
 @rule("aten.matmul.default", "aten.mm.default", "aten.bmm.default")
 def _matmul(lowering: Lowering, recorded: Recorded, x: Value, y: Value) -> Value:
-    if isinstance(x, Flow) and isinstance(y, Tensor) and y.ndim == 2:
-        return _mapped(lowering, recorded, x, y.T, None)
+    if isinstance(x, Flow) and isinstance(y, Constants) and y.ndim == 2:
+        return _mapped(lowering, recorded, x, _transposed(y), None)
     flows = [value for value in (x, y) if isinstance(value, Flow)]
     for flow in flows:
         if any(not isinstance(axis, int) for axis in flow.axes[-2:]) and len(flows) > 1:
@@ -124,14 +137,14 @@ def _matmul(lowering: Lowering, recorded: Recorded, x: Value, y: Value) -> Value
                 f"{lowering.where(recorded)} multiplies steps by steps; {REFUSED['multi_head_attention_forward']}."
             )
     if len(flows) == 2 and flows[0].axes[:-2] == flows[1].axes[:-2]:
-        return lowering.opaque(recorded, *flows)
+        return lowering.opaque(recorded, flows)
     if len(flows) == 1 and isinstance(flows[0].axes[-1], int) and isinstance(flows[0].axes[-2], int):
-        return lowering.opaque(recorded, *flows)
+        return lowering.opaque(recorded, flows)
     raise Refused(f"{lowering.where(recorded)} multiplies along the steps or the batch.")
 
 
 @rule("aten.einsum.default")
-def _einsum(lowering: Lowering, recorded: Recorded, equation: str, operands: Sequence[Value], **kwargs: Any) -> Value:
+def _einsum(lowering: Lowering, recorded: Recorded, equation: str, operands: Sequence[Value]) -> Value:
     equation = equation.replace(" ", "")
     if "." in equation or "->" not in equation:
         raise Refused(f"{lowering.where(recorded)} uses einsum without naming all axes of its result.")
@@ -147,12 +160,12 @@ def _einsum(lowering: Lowering, recorded: Recorded, equation: str, operands: Seq
         in_flows = [letter in term for term, value in zip(terms, operands, strict=True) if isinstance(value, Flow)]
         if any(not isinstance(axis, int) for axis in axes) and not all(in_flows):
             raise Refused(f"{lowering.where(recorded)} pairs steps with other steps (einsum {equation!r}).")
-    if len(flows) == 1 and len(operands) == 2 and isinstance(operands[1], Tensor) and operands[1].ndim == 2:
+    if len(flows) == 1 and len(operands) == 2 and isinstance(operands[1], Constants) and operands[1].ndim == 2:
         (x, weight), (of_x, of_w) = operands, terms
         shared = set(of_x) & set(of_w)
         if len(shared) == 1 and of_x[-1] in shared and result == of_x[:-1] + of_w.replace(of_x[-1], ""):
-            return _mapped(lowering, recorded, x, weight if of_w[1] == of_x[-1] else weight.T, None)
-    return lowering.opaque(recorded, *flows)
+            return _mapped(lowering, recorded, x, weight if of_w[1] == of_x[-1] else _transposed(weight), None)
+    return lowering.opaque(recorded, flows)
 
 
 @rule("aten.conv1d.default", "aten.conv1d.padding")
@@ -160,7 +173,7 @@ def _conv1d(
     lowering: Lowering, recorded: Recorded, x: Value, weight: Value, bias: Value = None, stride: Any = (1,),
     padding: Any = (0,), dilation: Any = (1,), groups: int = 1,
 ) -> Value:  # fmt: skip
-    if not isinstance(x, Flow) or not isinstance(weight, Tensor) or x.axes[:1] != ("B",) or x.axes[2:] != ("L",):
+    if not isinstance(x, Flow) or not isinstance(weight, Constants) or x.axes[:1] != ("B",) or x.axes[2:] != ("L",):
         raise Refused(f"{lowering.where(recorded)} convolves along another axis than the steps.")
     if tuple(stride) not in ((1,), ()):
         raise Refused(f"{lowering.where(recorded)} has a stride, so that a step becomes several or none.")
@@ -174,15 +187,12 @@ def _conv1d(
         if offset:
             raise Refused(f"{lowering.where(recorded)} pads a sequence that was padded or cut already.")
         node, offset = begun(node), -left
-    outputs, inputs = len(weight), x.node.size
-    taps = []
-    for tap in range(kernel):
-        dense = weight.new_zeros(outputs, inputs)
-        for group in range(groups):
-            rows = slice(group * outputs // groups, (group + 1) * outputs // groups)
-            columns = slice(group * inputs // groups, (group + 1) * inputs // groups)
-            dense[rows, columns] = weight[rows, :, tap]
-        taps.append(((kernel - 1 - tap) * wide, dense))
+    outputs = len(weight)
+
+    def dense(tensor: Tensor, tap: int) -> Tensor:
+        return torch.block_diag(*tensor[..., tap].chunk(groups))
+
+    taps = [((kernel - 1 - tap) * wide, rearranged(weight, partial(dense, tap=tap))) for tap in range(kernel)]
     conv = Conv(size=outputs, args=(node,), taps=tuple(taps), bias=bias, name=lowering.label(recorded))
     return Flow(conv, ("B", outputs, "L"), offset + (kernel - 1) * wide)
 
@@ -191,8 +201,8 @@ def _conv1d(
 
 
 @rule("aten.add.Tensor", "aten.add.Scalar", "aten.sub.Tensor", "aten.sub.Scalar", "aten.rsub.Scalar",
-      "aten.rsub.Tensor", "aten.add_.Tensor", "aten.sub_.Tensor")  # fmt: skip
-def _add(lowering: Lowering, recorded: Recorded, x: Value, y: Value, alpha: float = 1, **kwargs: Any) -> Value:
+      "aten.rsub.Tensor", "aten.add_.Tensor", "aten.sub_.Tensor", pointwise=True)  # fmt: skip
+def _add(lowering: Lowering, recorded: Recorded, x: Value, y: Value, alpha: float = 1) -> Value:
     if "rsub" in str(recorded.target):
         x, y = y, x
     axes, sign = lowering.out_axes(recorded), -1 if "sub" in str(recorded.target) else 1
@@ -204,19 +214,19 @@ def _add(lowering: Lowering, recorded: Recorded, x: Value, y: Value, alpha: floa
         (a, b), offset = lowering.together([x, y])
         return Flow(Add(size=a.size, args=(a, b), sign=sign, name=label), axes, offset)
     flow, constant = (x, y) if isinstance(x, Flow) else (y, x)
-    flow = lowering.broadcast(recorded, flow, axes)
     numbers = lowering.constant_like(recorded, constant, axes)
     factor = None
     if sign < 0:
-        if flow is x or isinstance(x, Flow):
-            numbers = -numbers
+        if flow is x:
+            numbers = rearranged(numbers, torch.neg)
         else:
-            factor = torch.full((flow.node.size,), -1.0, dtype=torch.float64)
+            factor = torch.full((prod(axis for axis in axes if isinstance(axis, int)),), -1.0, dtype=torch.float64)
+    flow = lowering.broadcast(recorded, flow, axes)
     node = Scale(size=flow.node.size, args=(flow.node,), factor=factor, offset=numbers, name=label)
     return replace(flow, node=node)
 
 
-@rule("aten.mul.Tensor", "aten.mul.Scalar", "aten.mul_.Tensor")
+@rule("aten.mul.Tensor", "aten.mul.Scalar", "aten.mul_.Tensor", pointwise=True)
 def _multiply(lowering: Lowering, recorded: Recorded, x: Value, y: Value) -> Value:
     axes, label = lowering.out_axes(recorded), lowering.label(recorded)
     if isinstance(x, Flow) and isinstance(y, Flow):
@@ -227,19 +237,21 @@ def _multiply(lowering: Lowering, recorded: Recorded, x: Value, y: Value) -> Val
     return _scaled(lowering, recorded, flow, lowering.constant_like(recorded, constant, axes), axes)
 
 
-def _scaled(lowering: Lowering, recorded: Recorded, x: Flow, factor: Tensor, axes: tuple[Axis, ...]) -> Flow:
+def _scaled(
+    lowering: Lowering, recorded: Recorded, x: Flow, factor: Constants, axes: tuple[Axis, ...], stores: int = 2
+) -> Flow:
     x = lowering.broadcast(recorded, x, axes)
-    node = Scale(size=x.node.size, args=(x.node,), factor=factor, name=lowering.label(recorded))
+    node = Scale(size=x.node.size, args=(x.node,), factor=factor, stores=stores, name=lowering.label(recorded))
     return replace(x, node=node)
 
 
 @rule("aten.div.Tensor", "aten.div.Scalar")
 def _divide(lowering: Lowering, recorded: Recorded, x: Value, y: Value) -> Value:
+    axes = lowering.out_axes(recorded)
     if isinstance(x, Flow) and not isinstance(y, Flow):
-        axes = lowering.out_axes(recorded)
-        divisor = lowering.constant_like(recorded, y, axes)
-        return _scaled(lowering, recorded, x, 1.0 / divisor.to(torch.float64), axes)
-    return _pairwise(lowering, recorded, x, y)
+        # a division, or a product with the reciprocal that was stored
+        return _scaled(lowering, recorded, x, reciprocal(lowering.constant_like(recorded, y, axes)), axes, stores=3)
+    return lowering.opaque(recorded, _broadcast(lowering, recorded, (x, y), axes))
 
 
 @rule("aten.neg.default")
@@ -259,37 +271,37 @@ def _gelu(lowering: Lowering, recorded: Recorded, x: Flow, *, approximate: str =
     return replace(x, node=Function(size=x.node.size, args=(x.node,), function=function, name=lowering.label(recorded)))
 
 
-@rule(*(f"aten.{name}.{overload}" for name in ELEMENTWISE for overload in ("default", "Tensor")))
-def _elementwise(lowering: Lowering, recorded: Recorded, x: Flow, *args: Any, **kwargs: Any) -> Value:
-    return lowering.opaque(recorded, x)
-
-
-@rule(*(f"aten.{name}.{overload}" for name in PAIRWISE if name != "div"
+@rule(*(f"aten.{name}.{overload}" for name in ELEMENTWISE for overload in ("default", "Tensor")),
+      *(f"aten.{name}.{overload}" for name in PAIRWISE
         for overload in ("default", "Tensor", "Scalar", "self", "Tensor_Scalar", "Tensor_Tensor", "ScalarOther",
-                         "ScalarSelf")))  # fmt: skip
-def _pairwise(lowering: Lowering, recorded: Recorded, *args: Any, **kwargs: Any) -> Value:
-    axes = lowering.out_axes(recorded)
-    values: list[Value] = []
-    for value in args:
+                         "ScalarSelf")), everything=True, pointwise=True)  # fmt: skip
+def _elementwise(lowering: Lowering, recorded: Recorded, given: Mapping[str, Value]) -> Value:
+    return lowering.opaque(recorded, _broadcast(lowering, recorded, given.values(), lowering.out_axes(recorded)))
+
+
+def _broadcast(lowering: Lowering, recorded: Recorded, values: Iterable[Value], axes: tuple[Axis, ...]) -> list[Value]:
+    """Flows with the axes of the result; raises where an argument does not fit into them."""
+    fitting = []
+    for value in values:
         if isinstance(value, Flow):
-            values.append(lowering.broadcast(recorded, value, axes))
-        elif isinstance(value, Tensor):
+            value = lowering.broadcast(recorded, value, axes)
+        elif isinstance(value, Constants):
             lowering.constant_like(recorded, value, axes)
-    return lowering.opaque(recorded, *values)
+        elif not isinstance(value, int | float | bool | str | torch.dtype | None):
+            raise Refused(f"{lowering.where(recorded)} is given {type(value).__name__}, which is not known.")
+        fitting.append(value)
+    return fitting
 
 
-@rule(
-    *(
-        f"aten.{name}.{overload}"
-        for name in OVER_FEATURES
-        for overload in ("default", "int", "dim", "correction", "ScalarOpt_dim")
-    )
-)
-def _over_features(lowering: Lowering, recorded: Recorded, x: Flow, *args: Any, **kwargs: Any) -> Value:
+@rule(*(f"aten.{name}.{overload}" for name in OVER_FEATURES
+        for overload in ("default", "int", "dim", "correction", "ScalarOpt_dim")), everything=True)  # fmt: skip
+def _over_features(lowering: Lowering, recorded: Recorded, given: Mapping[str, Value]) -> Value:
     operation = str(recorded.target).split(".")[1]
-    number = {"norm": 1, "linalg_vector_norm": 1}.get(operation, 0)
-    dim = kwargs.get("dim", args[number] if len(args) > number else (-1 if operation == "glu" else None))
-    for at in dimensions(x, dim):
+    x, *others = given.values()
+    tensors = [other for other in others if isinstance(other, Flow | Constants)]
+    if not isinstance(x, Flow) or tensors:
+        raise Refused(f"{lowering.where(recorded)} uses {operation} of several tensors, which is not known.")
+    for at in dimensions(x, given.get("dim", {"glu": -1, "sort": -1, "topk": -1}.get(operation))):
         if not isinstance(x.axes[at], int):
             reason = REFUSED.get(operation, f"computes {operation} over the steps or the batch")
             raise Refused(f"{lowering.where(recorded)} {reason}.")
@@ -299,8 +311,8 @@ def _over_features(lowering: Lowering, recorded: Recorded, x: Flow, *args: Any, 
 
 
 @rule("aten.sum.dim_IntList", "aten.mean.dim", "aten.sum.default", "aten.mean.default")
-def _sum(lowering: Lowering, recorded: Recorded, x: Flow, dim: Any = None, *args: Any, **kwargs: Any) -> Value:
-    dims = dimensions(x, dim)
+def _sum(lowering: Lowering, recorded: Recorded, x: Flow, dim: Any = None, keepdim: bool = False) -> Value:
+    dims = dimensions(x, dim)  # whether they are kept shows in the axes of the result
     if any(not isinstance(x.axes[at], int) for at in dims):
         raise Refused(f"{lowering.where(recorded)} sums over the steps or the batch, which no finite state can hold.")
     kept = [at for at in range(len(x.axes)) if at not in dims and isinstance(x.axes[at], int)]
@@ -319,15 +331,16 @@ def _sum(lowering: Lowering, recorded: Recorded, x: Flow, dim: Any = None, *args
 
 
 def _normalized(
-    lowering: Lowering, recorded: Recorded, x: Flow, shape: Sequence[int], gain: Value, bias: Value, epsilon: float,
-    *, centered: bool,
+    lowering: Lowering, recorded: Recorded, x: Flow, shape: Sequence[int], gain: Value, bias: Value, epsilon: float, *,
+    centered: bool,
 ) -> Flow:  # fmt: skip
     if x.axes[len(x.axes) - len(shape) :] != tuple(shape):
         raise Refused(f"{lowering.where(recorded)} normalizes over the steps or the batch.")
-    flat = [None if part is None else part.reshape(-1) for part in (gain, bias)]
+    flat = [None if part is None else rearranged(part, lambda tensor: tensor.reshape(-1)) for part in (gain, bias)]
     node = Normalize(
-        size=x.node.size, args=(x.node,), gain=flat[0], bias=flat[1], epsilon=epsilon, centered=centered,
-        groups=x.node.size // prod(shape), name=lowering.label(recorded),
+        size=x.node.size, args=(x.node,), gain=flat[0], bias=flat[1], own_epsilon=epsilon, centered=centered,
+        epsilon=None if "epsilon by default" in recorded.meta else epsilon, groups=x.node.size // prod(shape),
+        name=lowering.label(recorded),
     )  # fmt: skip
     return replace(x, node=node)
 
@@ -335,7 +348,7 @@ def _normalized(
 @rule("aten.layer_norm.default")
 def _layer_norm(
     lowering: Lowering, recorded: Recorded, x: Flow, shape: Sequence[int], gain: Value = None, bias: Value = None,
-    epsilon: float = 1e-5, *args: Any,
+    epsilon: float = 1e-5,
 ) -> Value:  # fmt: skip
     return _normalized(lowering, recorded, x, shape, gain, bias, epsilon, centered=True)
 
@@ -345,15 +358,14 @@ def _rms_norm(
     lowering: Lowering, recorded: Recorded, x: Flow, shape: Sequence[int], gain: Value = None,
     epsilon: float | None = None,
 ) -> Value:  # fmt: skip
-    if epsilon is None:
-        epsilon = float(torch.finfo(recorded.meta["val"].dtype).eps)
+    assert epsilon is not None  # tracing has written it out
     return _normalized(lowering, recorded, x, shape, gain, None, epsilon, centered=False)
 
 
 @rule("aten.batch_norm.default")
 def _batch_norm(
     lowering: Lowering, recorded: Recorded, x: Flow, gain: Value, bias: Value, mean: Value, variance: Value,
-    training: bool, momentum: float, epsilon: float, *args: Any,
+    training: bool, momentum: float, epsilon: float,
 ) -> Value:  # fmt: skip
     if training or mean is None or variance is None:
         raise Refused(
@@ -362,22 +374,14 @@ def _batch_norm(
         )
     if not isinstance(x.axes[1], int):
         raise Refused(f"{lowering.where(recorded)} has the steps as its channels; transpose its input.")
-    scale = torch.rsqrt(variance.to(torch.float64) + epsilon)
-    scale = scale if gain is None else scale * gain
-    offset = -mean * scale if bias is None else bias - mean * scale
+    parts = (gain, bias, mean, variance)
+    if any(isinstance(part, Folded) for part in parts):
+        return lowering.opaque(recorded, x)
     sizes = [axis if isinstance(axis, int) else 1 for axis in x.axes]
-    terms = (mean * scale).abs() + (0.0 if bias is None else bias.abs())
     channels = [-1 if at == 1 else 1 for at in range(len(sizes))]
-    factor, offset, hidden = (part.reshape(channels).expand(sizes).reshape(-1) for part in (scale, offset, terms))
-    node = Scale(size=x.node.size, args=(x.node,), factor=factor, offset=offset, hidden=hidden,
-                 name=lowering.label(recorded))  # fmt: skip
+    gain, bias, mean, variance = (
+        None if part is None else part.reshape(channels).expand(sizes).reshape(-1) for part in parts
+    )
+    node = BatchNorm(size=x.node.size, args=(x.node,), gain=gain, bias=bias, mean=mean, variance=variance,
+                     epsilon=epsilon, name=lowering.label(recorded))  # fmt: skip
     return replace(x, node=node)
-
-
-@rule("aten.flip.default", "aten.roll.default")
-def _turned(lowering: Lowering, recorded: Recorded, x: Flow, *args: Any) -> Value:
-    operation = str(recorded.target).split(".")[1]
-    dims = args[-1]
-    if any(not isinstance(x.axes[at], int) for at in dimensions(x, dims)):
-        raise Refused(f"{lowering.where(recorded)} {REFUSED[operation]}.")
-    return lowering.opaque(recorded, x)

@@ -20,6 +20,7 @@ from torch import nn
 
 from exactstate._types import Bools, Floats, Ints
 from exactstate.errors import InvalidInput
+from exactstate.extract.network import as_built
 from exactstate.extract.result import Extracted, RoundingErrors
 from exactstate.extract.rounding.arithmetic import Assumptions
 from exactstate.extract.rounding.quick import quick_bounds_apply, quick_label_errors
@@ -109,14 +110,29 @@ def coarsest(
 
 
 def rounding_errors(
-    model: nn.Module, extracted: Extracted, format: str, *, assumptions: Assumptions | None = None, quick: bool = True
-) -> RoundingErrors:
+    model: nn.Module, extracted: Extracted, format: str, *, assumptions: Assumptions | None = None, quick: bool = True,
+    verify: bool = True,
+) -> RoundingErrors:  # fmt: skip
     """Error bounds, in a format of `FORMATS`, for the logits of every window and read-out of an extraction.
 
     Where there are thousands of read-outs, a quick bound comes first, and a sharp one only where that does not
-    decide; with `quick=False` all are sharp.
+    decide; with `quick=False` all are sharp. Where everything is proved, the model is run in the format, as `extract`
+    runs it, unless `verify` is False.
     """
-    if not isinstance(model, Backbone):
+    from exactstate.extract.graph.trace import unwrapped
+
+    errors = _rounding_errors(unwrapped(model), extracted, format, assumptions, quick=quick)
+    if verify and errors.decide(extracted):
+        from exactstate.extract.verify import verify_format
+
+        verify_format(model, extracted, format)
+    return errors
+
+
+def _rounding_errors(
+    model: nn.Module, extracted: Extracted, format: str, assumptions: Assumptions | None, *, quick: bool
+) -> RoundingErrors:
+    if not isinstance(model, Backbone) or not as_built(model):
         return _of_graph(model, extracted, format, assumptions)
     traced = Traced(model, format, symbols=len(extracted.symbols), assumptions=assumptions)
     columns = []
@@ -156,7 +172,7 @@ def _of_graph(model: nn.Module, extracted: Extracted, format: str, assumptions: 
     network = extracted.source
     if not isinstance(network, TracedNetwork):
         raise InvalidInput("rounding is bounded for models that were traced; this machine comes from an adapter.")
-    if digest_graph(unwrapped(model), network.graph) != extracted.weights:
+    if digest_graph(unwrapped(model), network.traced) != extracted.weights:
         raise InvalidInput("this machine was extracted from other weights; extract the model again.")
     return graph_rounding_errors(network, extracted, format, assumptions=assumptions)
 

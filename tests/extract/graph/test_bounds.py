@@ -31,7 +31,7 @@ def errors_found(model: nn.Module, network: TracedNetwork, dtype: torch.dtype, l
         computed = single.blocks[0].logits(single._evaluate(steps, 0))
     found = max(float((one - other.double()).abs().max()) for one, other in zip(exact, computed, strict=True))
     arithmetic = ASSUMED["float32"].arithmetic("float32")
-    parameters = Parameters(arithmetic.store)
+    parameters = Parameters(arithmetic)
     choices = Choices.of(network.graph, 0, parameters)
     bounds = IntervalBounds(network.graph, arithmetic, steps, parameters=parameters, region=network.region)
     x = bounds.at(choices.root)
@@ -121,7 +121,7 @@ def test_points_of_a_region_stay_within_the_bounds(norm: str, radius: float) -> 
     centers = torch.randn(2, 6)
     network = TracedNetwork(model, 2, "float64", vectors=centers)
     region = Region(centers.double().numpy(), np.full(2, radius), norm)
-    parameters = Parameters(EXACT.store)
+    parameters = Parameters(EXACT)
     root = network.graph.layers[0].argument
     bounds = IntervalBounds(
         network.graph, EXACT, Steps(np.arange(2)[:, None], ()), parameters=parameters, region=region

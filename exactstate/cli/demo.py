@@ -1,4 +1,4 @@
-"""`exactstate demo`: train S3 by gradient, certify it, sweep it to a million steps beside a GRU and a Mamba."""
+"""`exactstate demo`: train S3 by gradient, certify it, sweep it to a million steps beside a GRU, an LSTM and a Mamba."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from exactstate.train import TrainConfig
 
 MAX_LENGTH, BASELINE_MAX_LENGTH = 1 << 20, 1 << 12
-BASELINES = {"gru": "GRU", "mamba": "Mamba"}
+BASELINES = {"gru": "GRU", "lstm": "LSTM", "mamba": "Mamba"}
 
 Print = Callable[..., None]
 STAGES = {
@@ -38,7 +38,7 @@ def demo(
     max_length: Annotated[int, typer.Option("--max-length", min=2, help="Longest words of the sweep.")] = MAX_LENGTH,
     as_json: AsJson = False,
 ) -> None:
-    """Train S3 by gradient, prune, certify, sweep to a million steps, beside a GRU and a Mamba; write the report.
+    """Train S3 by gradient, prune, certify, sweep to a million steps, beside a GRU, an LSTM and a Mamba; write the report.
 
     A second call shows the saved results. Exit code 0 when the NFSM is certified and does not fail, and the Mamba does.
 
@@ -108,7 +108,7 @@ def _baseline_config(cell: str) -> TrainConfig:
     """One layer, as small as learns the task in seconds."""
     from exactstate.train import EndToEndConfig, TrainConfig
 
-    size, lr = (64, 1e-2) if cell == "gru" else (32, 3e-3)
+    size, lr = (64, 1e-2) if cell != "mamba" else (32, 3e-3)
     return TrainConfig(
         task="S3", cell=cell, recipe="demo", layers=1, width=size, channels=size, states=16, dropout=0.0,
         end_to_end=EndToEndConfig(

@@ -246,7 +246,3 @@ class RunDir:
     def sweeps(self) -> list[Row]:
         """Rows of the length sweeps."""
         return list(records.read(self.sweeps_path)) if self.sweeps_path.is_file() else []
-
-    def append_sweep(self, row: Row) -> None:
-        """Add the row of a length sweep."""
-        records.append(self.sweeps_path, row)

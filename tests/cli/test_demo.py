@@ -51,6 +51,7 @@ def test_demo_report_has_all_sweeps(shown: Path) -> None:
     assert "nfsm: no failure up to length 4,096" in page
     assert "mamba: fails at length" in page
     assert "gru: " in page
+    assert "lstm: " in page
     assert "nfsm" not in (shown / "mamba" / "report.html").read_text()
 
 

@@ -26,8 +26,8 @@ __all__ = ["certify", "extract", "train", *lazy(__name__, {
     "nn": ["NFSM"],
     "tasks.registry": ["task"],
 }, packages=[
-    "automata", "baselines", "certify", "cli", "evaluate", "extract", "learning", "nn", "ops", "report", "runtime",
-    "tasks", "train",
+    "automata", "baselines", "certify", "cli", "evaluate", "extract", "integrations", "learning", "nn", "ops",
+    "report", "runtime", "tasks", "train",
 ])]  # fmt: skip
 
 

@@ -365,10 +365,10 @@ class NFSM(Pretrained, nn.Module):
         for name, given in refused.items():
             if given:
                 raise InvalidInput(f"soft states do not work with {name}: leave it out, or soften(model, None).")
-        lengths = call.lengths
-        if lengths is not None and lengths.dtype == torch.bool:
-            lengths = lengths.sum(1)
-            if not is_traced(call.input) and bool((call.lengths != steps_below(lengths, call.rows[1])).any()):
+        lengths = mask = call.lengths
+        if mask is not None and mask.dtype == torch.bool:
+            lengths = mask.sum(1)
+            if not is_traced(call.input) and not torch.equal(mask, steps_below(lengths, mask.shape[1])):
                 raise InvalidInput("soft states take padding behind the steps only: pad on the right in training.")
         s = soft_states(
             call.input, call.weight, call.bias, self.heads, call.start, self.soft_temperature,

@@ -1,0 +1,1 @@
+"""exactstate inside other libraries: one module for each, imported by its name."""

@@ -29,10 +29,10 @@ def test_make_certificate_leaves_out_a_format_that_fails_on_a_sample(run, monkey
     """With a sample of one read-out and bounds that hold in float32 alone."""
     whole, asked = verify.rounding_errors, []
 
-    def errors(model, found, name):
+    def errors(model, found, name, **options):
         asked.append((name, len(found.readout_inputs)))
-        bound = whole(model, found, name)
-        return bound if name == "float32" else whole(model, found, "bfloat16")
+        bound = whole(model, found, name, **options)
+        return bound if name == "float32" else whole(model, found, "bfloat16", **options)
 
     monkeypatch.setattr(verify, "rounding_errors", errors)
     monkeypatch.setattr(verify, "SAMPLES", (1,))

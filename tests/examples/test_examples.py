@@ -15,6 +15,7 @@ from exactstate.extract.regions import largest_radii, random_changes
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SHOWS = {
+    "estimator": r"words of up to 1,000 bits: 100% right",
     "from_dot_to_certificate": r"after every word of any length equals the target's.*not certified: after 'coin",
     "in_your_own_model": r"alone.*step 200: .* 512 tokens [5-8].*NFSM.*step 200: .* 512 tokens 100\.0%",
     "machine_elsewhere": r"cc: .*as in Python|cc is not installed",

@@ -1,4 +1,4 @@
-"""`exactstate demo`: train S3 by gradient, certify it, sweep it to a million steps beside a GRU, an LSTM and a Mamba."""
+"""`exactstate demo`: learn S3, certify it, sweep it to a million steps beside a GRU, an LSTM and a Mamba."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def demo(
     max_length: Annotated[int, typer.Option("--max-length", min=2, help="Longest words of the sweep.")] = MAX_LENGTH,
     as_json: AsJson = False,
 ) -> None:
-    """Train S3 by gradient, prune, certify, sweep to a million steps, beside a GRU, an LSTM and a Mamba; write the report.
+    """Learn S3 by gradient, certify it, sweep it to a million steps beside a GRU, an LSTM and a Mamba, report it.
 
     A second call shows the saved results. Exit code 0 when the NFSM is certified and does not fail, and the Mamba does.
 

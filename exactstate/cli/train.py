@@ -32,7 +32,8 @@ def train(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="gradient (default), induce, distill, paper; of a baseline cpu (default), cpu-long, cpu-short, paper.",
+            help="gradient (default), straight_through, induce, distill, paper; of a baseline cpu (default), "
+            "cpu-long, cpu-short, paper.",
             autocompletion=_completion.recipes,
         ),
     ] = None,
@@ -57,7 +58,8 @@ def train(
     A baseline has no tables to extract. It has learned, exit code 0, when nine words in ten are correct at the training
     length; `exactstate sweep` finds the length at which it fails.
 
-    `torchrun --nproc-per-node 2 -m exactstate train S3` computes the gradients of every batch on two processes.
+    `torchrun --nproc-per-node 2 -m exactstate train S3 --recipe straight_through` computes the
+    gradients of every batch on two processes.
 
     Examples:
 

@@ -123,6 +123,7 @@ def _tick_step(step: float) -> float:
 FLOOR = 1e-8
 PHASES = {
     "wide": "end to end by gradient, with many heads; the loss includes that of the probes, if there are any",
+    "search": "every head alone, by gradient, from words and labels: the least loss of a head",
     "cascade": "heads of two layers by gradient, from words and labels, or answers alone; the targets of pretraining",
     "pretrain": "pretraining: transition tables (inferred from labeled sequences, given or learned) are targets",
     "finetune": "fine-tuning: end to end, on the loss of the task",

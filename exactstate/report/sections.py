@@ -124,6 +124,7 @@ def training(run: RunData) -> Html:
 
 STAGES = {
     "learned": "by gradient, with many more heads than needed",
+    "kept": "the heads that follow the state exactly; this is the network of the certificate",
     "pruned": "heads and indices removed, margins widened; this is the network of the certificate",
     "compressed": "the extracted machine, minimized, factored and distilled into the heads it needs",
 }

@@ -45,8 +45,8 @@ def build_model(
             raise InvalidConfig("an NFSM is built of heads; give their sizes, such as heads=((3, 2),).")
         initial_states = initial_states or [(0,) * len(sizes) for sizes in heads]
         options: dict[str, Any] = {
-            "temperature": config.temperature, "noise": config.recipe != "gradient", "remember": 0.0,
-            "dictionary": None, "generator": generator,
+            "temperature": config.temperature, "remember": 0.0, "dictionary": None,
+            "noise": config.recipe not in ("gradient", "straight_through"), "generator": generator,
         }  # fmt: skip
         parts = zip(heads, initial_states, value_widths or (None,) * len(heads), strict=True)
         blocks: list[nn.Module] = [

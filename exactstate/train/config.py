@@ -287,6 +287,36 @@ class FreeTablesConfig:
         return size * (2 + attempt) // 2
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchConfig:
+    """Every head alone; see search.py."""
+
+    lr: float = 3e-3
+    """Of the network; the heads' own read-outs learn at READ_LR."""
+    batch: int = 64
+    """Words per step."""
+    length: int = 64
+    """Of the longest words."""
+    check_every: int = 100
+    """Steps between two readings of the heads."""
+    steps: int = 2500
+    """The most steps of an attempt."""
+    attempts: int = 2
+    """So many; those that follow are trained straight through."""
+
+    def __post_init__(self) -> None:
+        _at_least_one(self, "batch", "length", "check_every", "steps", "attempts")
+
+
+SEARCHED = (12,) * 10 + (24,) * 4 + (48,) * 2
+"""Heads of a layer of which some are kept; none is larger than half as many indices more than labels."""
+
+
+def search_heads(labels: int) -> tuple[int, ...]:
+    """The heads of the layer in training, for so many labels."""
+    return tuple(min(size, max(4, math.ceil(1.5 * labels))) for size in SEARCHED)
+
+
 LARGEST_FREE = 192
 """Indices of a free head, at most: a step costs their square."""
 MANY = 32
@@ -344,6 +374,8 @@ class TrainConfig:
     gradient: GradientConfig = field(default_factory=GradientConfig)
     free_tables: FreeTablesConfig | None = None
     """Of the phase before the wide layer, where the recipe `gradient` has one: for machine files."""
+    search: SearchConfig | None = None
+    """Of every head alone, where the recipe `gradient` has it."""
 
     def __post_init__(self) -> None:
         if self.cell not in CELLS:
@@ -375,6 +407,7 @@ class TrainConfig:
             "wide": self.gradient.steps, "pretrain": self.pretrain.steps, "end_to_end": self.end_to_end.steps,
             "finetune": self.finetune.steps, "cascade": ANSWER_STEPS if self.supervise == "answers" else CASCADE_STEPS,
             **({} if self.free_tables is None else {"free_tables": self.free_tables.steps}),
+            **({} if self.search is None else {"search": self.search.steps}),
         }  # fmt: skip
 
     def title(self, name: str) -> str:
@@ -432,6 +465,8 @@ class TrainConfig:
         parts["gradient"] = GradientConfig(**{**content["gradient"], "heads": tuple(content["gradient"]["heads"])})
         free = content.get("free_tables")
         parts["free_tables"] = None if free is None else FreeTablesConfig(**free)
+        search = content.get("search")
+        parts["search"] = None if search is None else SearchConfig(**search)
         parts["heads"] = None if content["heads"] is None else tuple(content["heads"])
         return cls(**parts)
 

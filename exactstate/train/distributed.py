@@ -127,12 +127,12 @@ def backward(phase: WidePhase, words: Tensor, labels: Tensor) -> tuple[float, fl
 
 def serve(group: Group, config: TrainConfig, task: Task) -> None:
     """Compute gradients until rank 0 ends; it alone reacts to signals."""
-    from exactstate.train.gradient import wide_phase
+    from exactstate.train.straight_through import wide_phase
     from exactstate.train.trainer import one_thread
 
-    if config.cell != "nfsm" or config.recipe != "gradient" or task.layers is not None:
+    if config.cell != "nfsm" or config.recipe != "straight_through" or task.layers is not None:
         what = "a task of two layers" if task.layers is not None else f"{config.cell} by {config.recipe}"
-        raise InvalidConfig(f"torchrun trains the recipe gradient of the NFSM; {what} takes one process.")
+        raise InvalidConfig(f"torchrun trains the recipe straight_through of the NFSM; {what} takes one process.")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     phase: WidePhase | None = None

@@ -19,10 +19,11 @@ from exactstate.records import Row
 from exactstate.tasks import Task
 from exactstate.train.build import build_model
 from exactstate.train.config import TrainConfig
-from exactstate.train.gradient import compress, gradient, repair
 from exactstate.train.induce import distill, induce
 from exactstate.train.phases import EndToEndPhase
 from exactstate.train.run import Run
+from exactstate.train.search import gradient, searches
+from exactstate.train.straight_through import compress, repair, straight_through
 from exactstate.train.trainer import Trainer, one_thread
 from exactstate.train.verify import extract_and_certify, margins_exceed_rounding
 
@@ -47,7 +48,7 @@ def fit(config: TrainConfig, task: Task, trainer: Trainer) -> Run:
             result = None
             if config.cell == "nfsm" and not trainer.paused:
                 result = extract_and_certify(model, task)
-                if config.recipe == "gradient" and task.layers is None and not result[1]:
+                if not result[1] and _straight_through(config, task, checkpointer.attempt):
                     with one_thread(), torch.random.fork_rng(devices=[]):
                         torch.manual_seed(attempt.seed)  # the same whether or not the run was resumed before
                         model = repair(attempt, task, model, trainer)
@@ -68,11 +69,17 @@ def fit(config: TrainConfig, task: Task, trainer: Trainer) -> Run:
         seconds=checkpointer.seconds, history=trainer.history, finished=not trainer.paused,
         resumed_at=checkpointer.resumed_at, last_state=trainer.last_state, result=result,
     )  # fmt: skip
-    if run.certified and config.recipe == "gradient" and task.layers is None and config.gradient.compress:
+    if run.certified and config.gradient.compress and _straight_through(config, task, run.restarts):
         with one_thread(), torch.random.fork_rng(devices=[]):
             torch.manual_seed(attempt.seed)
             run.compressed = compress(attempt, task, run.extracted, trainer)
     return run
+
+
+def _straight_through(config: TrainConfig, task: Task, attempt: int) -> bool:
+    """Whether an attempt trains a wide network straight through, which is repaired and compressed."""
+    by_gradient = config.recipe in ("gradient", "straight_through") and task.layers is None
+    return by_gradient and not searches(config, attempt)
 
 
 def end_to_end(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
@@ -99,7 +106,10 @@ def end_to_end(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
     return model
 
 
-PROCEDURES: dict[str, Procedure] = {"gradient": gradient, "induce": induce, "distill": distill, "paper": end_to_end}
+PROCEDURES: dict[str, Procedure] = {
+    "gradient": gradient, "straight_through": straight_through, "induce": induce, "distill": distill,
+    "paper": end_to_end,
+}  # fmt: skip
 """Of the NFSM, by recipe."""
 
 

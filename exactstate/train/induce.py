@@ -64,11 +64,22 @@ def pretrain(
     """Pretrain on the codes of the states of one task, fine-tune on another, which may be the same."""
     weights = torch.Generator().manual_seed(config.seed)
     model = build_model(config, task, heads=(codes.heads,), initial_states=(codes.start,), generator=weights)
+    return realize(config, task, states, model, codes, words, trainer, pretrainer_of, weights=weights)
+
+
+def realize(
+    config: TrainConfig, task: Task, states: Task, model: Backbone, codes: StateCodes, words: np.random.Generator,
+    trainer: Trainer, pretrainer_of: Callable[..., TransitionPretrainer], *, weights: torch.Generator | None = None,
+    fine_tune: bool = True,
+) -> Backbone:  # fmt: skip
+    """Train a network until its tables are those of the codes by a margin and its read-out tells them apart."""
+    weights = weights or torch.Generator().manual_seed(config.seed)
     pretrainer = pretrainer_of(model, codes, config.pretrain, weights)
     batch, length = config.end_to_end.batch, config.end_to_end.length
     trainer.run_phase(PretrainPhase(pretrainer, states, words, batch, length))
     pretrainer.fold_readers()
-    trainer.run_phase(EndToEndPhase(model, task, config.finetune, words, name="finetune"))
+    if fine_tune:
+        trainer.run_phase(EndToEndPhase(model, task, config.finetune, words, name="finetune"))
     return model
 
 

@@ -17,7 +17,7 @@ from exactstate.errors import InvalidConfig, unknown
 from exactstate.tasks import Task
 from exactstate.tasks import task as get_task
 from exactstate.tasks.access_words import AccessWords
-from exactstate.train.config import EndToEndConfig, FreeTablesConfig, GradientConfig, TrainConfig
+from exactstate.train.config import EndToEndConfig, FreeTablesConfig, GradientConfig, SearchConfig, TrainConfig
 
 MANY_STATES = range(65, 1_001)
 """With so many states few heads of a layer find something, and the others are drawn anew."""
@@ -32,6 +32,8 @@ PAPER_HEADS: dict[str, tuple[int, ...]] = {
     "FF": (3,),
 }  # fmt: skip
 """The heads of the paper, for its algebraic tasks."""
+SEARCHED_FILES = 52
+"""States from which on the heads of a machine file are learned alone; smaller files have free tables."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,25 @@ class Recipe:
 
 
 def gradient(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
-    """End to end by gradient from words and labels, with many heads; then prune them, certify, and compress.
+    """By gradient from words and labels: every head alone, kept one by one; they are the layer of the network.
 
-    A task of two layers is learned as a cascade of free tables.
+    A task of two layers is learned as a cascade of free tables. Attempts that follow those of heads alone, outputs,
+    small machine files and thousands of states are trained straight through.
     """
     if task.layers is not None:
         return TrainConfig(task=name, cell=cell, recipe="gradient", seed=seed, restarts=2)
-    config = TrainConfig(task=name, cell=cell, recipe="gradient", seed=seed, width=64, dropout=0.0, restarts=2)
+    config = replace(straight_through(name, task, cell, seed), recipe="gradient")
+    small_file = isinstance(task.sampler, AccessWords) and task.machine.n_states < SEARCHED_FILES
+    if small_file or task.machine.n_states >= MANY_STATES.stop or task.label_kind != "states":
+        return config
+    return replace(config, search=SearchConfig(), restarts=config.restarts + SearchConfig().attempts)
+
+
+def straight_through(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
+    """End to end by gradient with many heads and one read-out; then prune them, certify, and compress."""
+    if task.layers is not None:
+        raise InvalidConfig(f"{task.name} takes two layers, and 'straight_through' trains one; use --recipe gradient.")
+    config = TrainConfig(task=name, cell=cell, recipe="straight_through", seed=seed, width=64, dropout=0.0, restarts=2)
     if isinstance(task.sampler, AccessWords):
         return replace(config, restarts=4, free_tables=FreeTablesConfig())
     if task.machine.n_states in MANY_STATES:
@@ -118,13 +132,15 @@ def cpu_short(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
 
 
 def _recipe(make: Callable[[str, Task, str, int], TrainConfig], cells: tuple[str, ...]) -> Recipe:
-    return Recipe(make.__name__.replace("_", "-"), (make.__doc__ or "").strip(), cells, make)
+    name = make.__name__ if make is straight_through else make.__name__.replace("_", "-")
+    return Recipe(name, (make.__doc__ or "").strip(), cells, make)
 
 
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
         _recipe(gradient, ("nfsm",)),
+        _recipe(straight_through, ("nfsm",)),
         _recipe(induce, ("nfsm",)),
         _recipe(distill, ("nfsm",)),
         _recipe(paper, tuple(CELLS)),

@@ -66,7 +66,7 @@ CALLS = {
     "train empty": "empty: it cannot be read: Is a directory.",
     "train S3 --heads 3x2": "--heads takes numbers separated by commas, such as 4,3,2; got '3x2'.",
     "train S3 --recipe induce --heads 2,2": "no quotients that distinguish the states of S3 fit into heads (2, 2);",
-    "train S3 --recipe papr": "unknown recipe 'papr'. Did you mean 'paper'? Known: gradient, induce, distill, paper.",
+    "train S3 --recipe papr": "unknown recipe 'papr'. Did you mean 'paper'? Known: gradient, straight_through, induce,",
     "train S3 --cell lsmt": "unknown cell 'lsmt'. Did you mean 'lstm' or 'nfsm'? Known: nfsm, mamba, aussm, pdssm,",
     "train S3 --out run": "run holds a run already, with ",
     "train S3 --seed x": "invalid value for '--seed': 'x' is not a whole number.",

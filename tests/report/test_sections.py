@@ -12,7 +12,7 @@ from exactstate.train.run import load_run
 
 def test_stages_show_what_was_learned_pruned_and_compressed(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    train(configure("Z2", recipe="gradient"), out=folder)
+    train(configure("Z2", recipe="straight_through"), out=folder)
     page = page_of(folder)
     assert "Learned, pruned, compressed" in page
     for row in load_run(folder).stages.values():

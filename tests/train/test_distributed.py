@@ -19,9 +19,9 @@ from exactstate.errors import BackendUnavailable, InvalidConfig
 from exactstate.tasks import task as get_task
 from exactstate.train import distributed
 from exactstate.train.distributed import Group, backward, serve
-from exactstate.train.gradient import wide_phase
 from exactstate.train.phases import labels_of, tokens_of
 from exactstate.train.recipes import configure
+from exactstate.train.straight_through import wide_phase
 from exactstate.train.wide import WidePhase
 from tests.ops.ranks import run_ranks
 
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 
 def first_step() -> tuple[WidePhase, Tensor, Tensor]:
     task = get_task("S3")
-    config = configure("S3", cell="nfsm", recipe="gradient", seed=1)
+    config = configure("S3", cell="nfsm", recipe="straight_through", seed=1)
     torch.manual_seed(1)
     _, phase = wide_phase(config, task, 0)
     phase.prepare_step()
@@ -47,7 +47,7 @@ def gradients(phase: WidePhase) -> Tensor:
 def one_step(rank: int, world: int) -> Tensor:
     group = Group(rank, world)
     if rank > 0:
-        serve(group, configure("S3", cell="nfsm", recipe="gradient", seed=1), get_task("S3"))
+        serve(group, configure("S3", cell="nfsm", recipe="straight_through", seed=1), get_task("S3"))
         return torch.zeros(0)
     distributed._active = group
     phase, words, labels = first_step()
@@ -72,7 +72,7 @@ def test_backward_on_two_ranks_is_that_of_the_whole_batch() -> None:
 
 
 def test_serve_refuses_other_recipes() -> None:
-    with pytest.raises(InvalidConfig, match="torchrun trains the recipe gradient of the NFSM; gru by cpu"):
+    with pytest.raises(InvalidConfig, match="torchrun trains the recipe straight_through of the NFSM; gru by cpu"):
         serve(Group(1, 2), configure("S3", cell="gru", recipe="cpu", seed=1), get_task("S3"))
 
 

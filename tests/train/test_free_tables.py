@@ -25,10 +25,10 @@ from exactstate.train.free_tables import (
     set_tables,
     transition_words,
 )
-from exactstate.train.gradient import free_size
 from exactstate.train.optimizer import Adam
 from exactstate.train.phases import with_replay
 from exactstate.train.run import tables_method
+from exactstate.train.straight_through import free_size
 
 
 class Died(Exception):

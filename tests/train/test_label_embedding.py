@@ -16,7 +16,6 @@ from exactstate.records import Row
 from exactstate.tasks import task as get_task
 from exactstate.train import configure, train
 from exactstate.train.config import TrainConfig
-from exactstate.train.gradient import wide_phase
 from exactstate.train.label_embedding import (
     COPIES,
     GROUPS,
@@ -28,6 +27,7 @@ from exactstate.train.label_embedding import (
     share_tables,
 )
 from exactstate.train.phases import labels_of, tokens_of
+from exactstate.train.straight_through import wide_phase
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -57,7 +57,7 @@ def test_configure_refuses_unknown_names() -> None:
         configure("S3", cell="mambo")
     with pytest.raises(UnknownName, match=r"unknown recipe 'induce'\. Known: paper, cpu, cpu-long, cpu-short"):
         configure("S3", cell="mamba", recipe="induce")
-    with pytest.raises(UnknownName, match=r"unknown recipe 'cpu'\. Known: gradient, induce, distill, paper"):
+    with pytest.raises(UnknownName, match=r"unknown recipe 'cpu'\. Known: gradient, straight_through, induce, distill"):
         configure("S3", recipe="cpu")
     with pytest.raises(InvalidConfig, match="no such setting"):
         configure("S3", widht=3)

@@ -1,4 +1,4 @@
-"""The recipe `gradient`: end to end from words and labels, with many more heads than needed; then prune.
+"""The recipe `straight_through`: end to end from words and labels, with many more heads than needed; then prune.
 
     B  words     L  their length     m  width     r  heads     S  the sum of their sizes     n  labels
 
@@ -37,11 +37,9 @@ from exactstate.extract import Budget, Extracted, extract
 from exactstate.nn import Backbone
 from exactstate.nn.pruning import PruneStep, prune, prune_indices
 from exactstate.records import Row
-from exactstate.tasks import AnswerTask, Task
+from exactstate.tasks import Task
 from exactstate.tasks.access_words import AccessWords
-from exactstate.train.answer_cascade import train_answer_cascade
 from exactstate.train.build import build_model
-from exactstate.train.cascade import train_cascade
 from exactstate.train.config import LARGEST_FREE, GradientConfig, TrainConfig
 from exactstate.train.distributed import begin_attempt
 from exactstate.train.free_tables import FreeTablesPhase, set_tables, transition_words
@@ -76,16 +74,8 @@ LONG = 8
 """A pruned network is checked on words so many times as long as those of other checks."""
 
 
-def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
-    """Train wide, prune, widen margins; train the wide network further where the pruned one errs on long words.
-
-    A task of two layers is learned as a cascade of free tables (`cascade.py`), from answers alone, too
-    (`answer_cascade.py`).
-    """
-    if isinstance(task, AnswerTask):
-        return train_answer_cascade(config, task, trainer)
-    if task.layers is not None:
-        return train_cascade(config, task, trainer)
+def straight_through(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
+    """Train wide, prune, widen margins; train the wide network further where the pruned one errs on long words."""
     attempt = trainer.checkpointer.attempt
     model, phase = wide_phase(config, task, attempt)
     settings, free = phase.settings, free_tables_phase(config, task, attempt)
@@ -115,7 +105,7 @@ def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
         train_tables(model, True)
 
         def change(round: int = round) -> Backbone:
-            _note_stage(trainer, "learned", model, steps=trainer.checkpointer.total_steps)
+            note_stage(trainer, "learned", model, steps=trainer.checkpointer.total_steps)
             generator = np.random.default_rng([config.seed, round])
             smaller = prune_model(model, task, settings, generator, trainer)
             extracted = extract_pruned(smaller, task)
@@ -129,7 +119,7 @@ def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
         check = np.random.default_rng([config.seed, round, 1])
         extracted = extract_pruned(pruned, task)
         if extracted is not None and accuracy(pruned, task, check, 64, LONG * settings.check_length) == 1.0:
-            _note_stage(trainer, "pruned", pruned, extracted=extracted)
+            note_stage(trainer, "pruned", pruned, extracted=extracted)
             return pruned
     return pruned
 
@@ -324,7 +314,7 @@ def compress(config: TrainConfig, task: Task, extracted: Extracted, trainer: Tra
 
     model = pretrain(config, task, states, codes, np.random.default_rng(config.seed), trainer, pretrainer)
     result = Compressed(model.eval(), *extract_and_certify(model, task))
-    _note_stage(trainer, "compressed", model, extracted=result.extracted)
+    note_stage(trainer, "compressed", model, extracted=result.extracted)
     return result
 
 
@@ -341,7 +331,7 @@ def _codes_of_labels(config: TrainConfig, extracted: Extracted) -> StateCodes:
     return replace(codes, of_label=of_label)
 
 
-def _note_stage(
+def note_stage(
     trainer: Trainer, stage: str, model: Backbone, *, extracted: Extracted | None = None, steps: int | None = None
 ) -> None:
     """A row of the history that says what a stage left: heads, parameters, joint indices and margins.

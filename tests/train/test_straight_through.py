@@ -1,4 +1,4 @@
-"""The recipe `gradient`: end to end from words and labels, pruned, certified, compressed."""
+"""The recipe `straight_through`: end to end from words and labels, pruned, certified, compressed."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from exactstate.tasks import task as get_task
 from exactstate.train import fit, induce, train
 from exactstate.train.build import build_model
 from exactstate.train.config import PROBED_REACHING, GradientConfig, TrainConfig, wide_heads
-from exactstate.train.gradient import repair
 from exactstate.train.margins import margin_shortfall, widen_margins
 from exactstate.train.recipes import configure
 from exactstate.train.run import Run, load_run
+from exactstate.train.straight_through import repair
 from exactstate.train.trainer import Trainer
 from exactstate.train.verify import extract_and_certify
 from exactstate.train.wide import (
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 @cache
 def learned(name: str = "S3") -> Run:
-    return train(configure(name, recipe="gradient"))
+    return train(configure(name, recipe="straight_through"))
 
 
 def without_time(history: list[dict]) -> list[dict]:
@@ -65,7 +65,7 @@ def test_gradient_learns_prunes_certifies_and_compresses() -> None:
     assert run.compressed is not None
     assert run.compressed.verdict
     assert stages["compressed"]["heads"] == [3, 2]
-    assert run.config.recipe == "gradient"
+    assert run.config.recipe == "straight_through"
 
 
 def test_gradient_counts_no_transition(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,17 +73,17 @@ def test_gradient_counts_no_transition(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("a transition was counted")
 
     monkeypatch.setattr(induce, "count_transitions", refuse)
-    assert train(configure("Z2", recipe="gradient")).certified
+    assert train(configure("Z2", recipe="straight_through")).certified
 
 
 def test_gradient_does_not_look_at_the_target_before_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same words and labels with another machine behind them give the same network."""
     # no repair: what the verdict says is used after it
-    config = configure("Z2", recipe="gradient", gradient=GradientConfig(compress=False, repairs=0))
+    config = configure("Z2", recipe="straight_through", gradient=GradientConfig(compress=False, repairs=0))
     target = get_task("Z2")
     other = replace(target, machine=replace(target.machine, tables=target.machine.tables[::-1]))
     monkeypatch.setattr(type(other), "stream", lambda self, *args, **kwargs: _stream(target, *args, **kwargs))
-    blind = train(other, recipe="gradient", restarts=0, gradient=config.gradient)
+    blind = train(other, recipe="straight_through", restarts=0, gradient=config.gradient)
     assert not blind.certified
     monkeypatch.undo()
     assert blind.extracted.weights == train(config).extracted.weights
@@ -102,7 +102,7 @@ def test_gradient_from_outputs_alone() -> None:
 
 
 def test_gradient_refuses_with_a_wrong_word_and_a_way_out() -> None:
-    config = configure("S3", recipe="gradient", restarts=1, gradient=GradientConfig(steps=2, check_every=2))
+    config = configure("S3", recipe="straight_through", restarts=1, gradient=GradientConfig(steps=2, check_every=2))
     sentence = (
         r"S3 was not learned in 2 steps, attempt 2: .* of fresh words of 64 symbols are right, .* after '.*' the "
     )
@@ -127,8 +127,8 @@ def test_gradient_resumes_to_the_same_weights(row: int, tmp_path) -> None:
 
     whole = learned("Z2")
     with pytest.raises(Died):
-        train(configure("Z2", recipe="gradient"), die, out=tmp_path / "run", save_every=0.0)
-    run = train(configure("Z2", recipe="gradient"), out=tmp_path / "run")
+        train(configure("Z2", recipe="straight_through"), die, out=tmp_path / "run", save_every=0.0)
+    run = train(configure("Z2", recipe="straight_through"), out=tmp_path / "run")
     assert run.extracted.weights == whole.extracted.weights
     assert run.compressed is not None
     assert whole.compressed is not None
@@ -138,7 +138,7 @@ def test_gradient_resumes_to_the_same_weights(row: int, tmp_path) -> None:
 
 
 def test_load_run_brings_the_compressed_network_back(tmp_path) -> None:
-    run = train(configure("Z2", recipe="gradient"), out=tmp_path / "run")
+    run = train(configure("Z2", recipe="straight_through"), out=tmp_path / "run")
     again = load_run(tmp_path / "run")
     assert again.compressed is not None
     assert run.compressed is not None
@@ -257,7 +257,7 @@ def test_a_refused_network_is_repaired_with_the_words_that_refuse_it() -> None:
 def test_a_run_killed_while_it_repairs_resumes_to_the_same_certificate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    procedure = fit.PROCEDURES["gradient"]
+    procedure = fit.PROCEDURES["straight_through"]
 
     def spoiled(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
         model = deepcopy(procedure(config, task, trainer))
@@ -272,8 +272,8 @@ def test_a_run_killed_while_it_repairs_resumes_to_the_same_certificate(
         if row["phase"] == "repair":
             raise Killed
 
-    monkeypatch.setitem(fit.PROCEDURES, "gradient", spoiled)
-    config = configure("S3", recipe="gradient")
+    monkeypatch.setitem(fit.PROCEDURES, "straight_through", spoiled)
+    config = configure("S3", recipe="straight_through")
     config = replace(config, gradient=replace(config.gradient, compress=False))
     whole = train(config, out=tmp_path / "whole")
     with pytest.raises(Killed):
@@ -386,14 +386,14 @@ def test_heads_are_drawn_anew_only_while_a_wide_layer_learns() -> None:
 
 
 def test_many_states_renew_their_heads() -> None:
-    few, many = configure("A5", recipe="gradient"), configure("S5", recipe="gradient")
+    few, many = configure("A5", recipe="straight_through"), configure("S5", recipe="straight_through")
     assert (few.gradient.renew_every, many.gradient.renew_every) == (0, 300)
     assert many.restarts > few.restarts
     assert configure("M11", recipe="gradient").gradient.renew_every == 0
 
 
 def test_a_run_with_renewed_heads_resumes_to_the_same_weights(tmp_path: Path) -> None:
-    config = configure("S3", recipe="gradient", seed=42)
+    config = configure("S3", recipe="straight_through", seed=42)
     settings = replace(config.gradient, renew_every=35, renew_below=0.1, compress=False)
     config = replace(config, restarts=0, gradient=settings)
     whole = train(config)

@@ -1,0 +1,118 @@
+"""Every head alone: what is kept, that it is the layer of the network, and that runs resume."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import torch
+
+from exactstate.errors import NotLearned
+from exactstate.tasks import Task
+from exactstate.tasks import task as get_task
+from exactstate.train import induce, train
+from exactstate.train.config import SearchConfig, search_heads
+from exactstate.train.recipes import configure
+from exactstate.train.run import Run
+from exactstate.train.search import searches
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@cache
+def learned(name: str) -> Run:
+    return train(configure(name, recipe="gradient"))
+
+
+def without_time(history: list[dict]) -> list[dict]:
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in history]
+
+
+@pytest.mark.parametrize("name", ["Z2", "S3", "DFF5"])
+def test_gradient_keeps_heads_alone_and_certifies_the_network_of_them(name: str) -> None:
+    run = learned(name)
+    assert run.certified
+    assert "float32" in run.certificate().proved
+    assert run.tables == "every head alone"
+    assert run.compressed is None
+    assert run.restarts == 0
+    assert list(run.heads) == sorted(run.heads) or len(run.heads) > 1
+    assert len(run.extracted.reached) <= np.prod(run.heads)
+    searched = [row for row in run.history if row["phase"] == "search"]
+    assert searched[-1]["open"] == 0.0
+    assert sorted(searched[-1]["kept"]) == sorted(run.heads)
+
+
+def test_gradient_counts_no_transition(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise AssertionError("a transition was counted")
+
+    monkeypatch.setattr(induce, "count_transitions", refuse)
+    assert train(configure("Z2", recipe="gradient", seed=1)).certified
+
+
+def test_search_does_not_look_at_the_target_before_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same words and labels with other tables behind them give the same network."""
+    from dataclasses import replace
+
+    target, stream = get_task("Z2"), Task.stream
+    other = replace(target, machine=replace(target.machine, tables=target.machine.tables[::-1]))
+    monkeypatch.setattr(type(other), "stream", lambda self, *args, **kwargs: stream(target, *args, **kwargs))
+    blind = train(other, recipe="gradient", restarts=0)
+    monkeypatch.undo()
+    assert not blind.certified
+    assert blind.extracted.weights == learned("Z2").extracted.weights
+
+
+class Died(Exception):
+    pass
+
+
+@pytest.mark.parametrize("row", [1, 2, 3])
+def test_search_resumes_to_the_same_weights(row: int, tmp_path) -> None:
+    seen: list[dict] = []
+
+    def die(noted: dict) -> None:
+        seen.append(noted)
+        if len(seen) == row:
+            raise Died
+
+    config = configure("S3", recipe="gradient", search=SearchConfig(check_every=40))
+    whole = train(config)
+    with pytest.raises(Died):
+        train(config, die, out=tmp_path / "run", save_every=0.0)
+    run = train(config, out=tmp_path / "run")
+    assert run.extracted.weights == whole.extracted.weights
+    assert without_time(run.history) == without_time(whole.history)
+
+
+def test_search_says_what_is_kept_what_is_open_and_the_way_out() -> None:
+    config = configure("A5", recipe="gradient", restarts=0, search=SearchConfig(steps=2, check_every=2))
+    sentence = r"A5 was not learned in 2 steps: no head is kept, which leaves 4\.\d+ nats of the state open: after '.*'"
+    with pytest.raises(NotLearned, match=sentence + r" they do not tell '.*' from '.*'. Try --recipe induce"):
+        train(config)
+
+
+def test_attempts_after_those_of_heads_alone_are_straight_through() -> None:
+    config = configure("S3", recipe="gradient", search=SearchConfig(steps=2, check_every=2, attempts=1))
+    assert searches(config, 0)
+    assert not searches(config, 1)
+    run = train(config)
+    assert run.certified
+    assert run.tables == "wide layer"
+    assert run.compressed is not None
+
+
+def test_thousands_of_states_small_files_and_outputs_are_not_searched() -> None:
+    assert configure("A5", recipe="gradient").search is not None
+    assert configure("M11", recipe="gradient").search is None
+    assert configure("S5", recipe="straight_through").search is None
+    assert configure("S3", recipe="gradient", supervise="outputs").search is not None
+    assert not searches(configure("S3", recipe="gradient", supervise="outputs"), 0)
+
+
+def test_no_head_in_training_is_much_larger_than_the_labels() -> None:
+    assert set(search_heads(2)) == {4}
+    assert max(search_heads(16)) == 24
+    assert torch.tensor(search_heads(1000)).sum() == 312

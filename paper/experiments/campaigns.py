@@ -72,7 +72,7 @@ def train_row(config: TrainConfig, key: Row, certificate_file: Path | None = Non
 
 
 def learning_row(config: TrainConfig, key: Row, certificate_file: Path | None = None) -> Row:
-    """Learn a task by gradient and certify it, in CPU seconds of one core; a wide layer is pruned, and compressed after."""
+    """Learn a task by gradient and certify it, in CPU seconds of one core; then compress it, if its layer was wide."""
     only_learn = replace(config, gradient=replace(config.gradient, compress=False))
     started = time.process_time()
     try:

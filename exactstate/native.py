@@ -221,7 +221,7 @@ def main() -> None:
     if reason is None:
         print(f"exactstate: compiled kernels ready, {threads()} threads.")
     else:
-        print(f"exactstate: everything works, but scans and machine runs are 10 to 100 times slower: {reason}.")
+        print(f"exactstate: machines are not learned from logs, scans and runs are 10 to 100 times slower: {reason}.")
 
 
 if __name__ == "__main__":

@@ -3,17 +3,15 @@
     n  nodes     m  observations     N  symbols of all traces
 
 Node 0 is the empty word. The output at a node is that of the state which is reached, or of the transition into it.
-Trees can be merged, so that parts of a log can be read by several processes. The tree is built by compiled code where
-that is there (exactstate/csrc/prefix_tree.cpp), otherwise in Python, with the same result.
+Trees can be merged, so that parts of a log can be read by several processes. The tree is built by compiled code
+(exactstate/csrc/prefix_tree.cpp).
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -54,34 +52,11 @@ class TreeArrays:
         return word[::-1]
 
     @cached_property
-    def levels(self) -> list[Ints]:
-        """The nodes by depth, without the root; those with the same parent are neighbors, in the order of symbols."""
-        order = np.lexsort((self.symbol[1:], self.parent[1:])) + 1
-        ends = np.searchsorted(self.parent[order], np.arange(len(self.parent) + 1))
-        first, count = ends[:-1], np.diff(ends)
-        level: Ints = np.array([0])
-        levels: list[Ints] = []
-        while True:
-            sizes = count[level]
-            total = int(sizes.sum())
-            if not total:
-                return levels
-            # the places first, first + 1, ... of every node of the level, one after another
-            begin = np.repeat(first[level] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
-            level = order[begin + np.arange(total)]
-            levels.append(level)
-
-    @cached_property
     def ranks(self) -> Ints:
         """n: the place of every node when prefixes are sorted by length, then by their symbols."""
-        if native.available():
-            ranks = np.empty(len(self.parent), np.int64)
-            parent, symbol = (np.ascontiguousarray(part, np.int32) for part in (self.parent, self.symbol))
-            native.library().exactstate_tree_ranks(address(parent), address(symbol), len(parent), address(ranks))
-            return ranks
-        order = np.concatenate([[0], *self.levels]).astype(np.int64)
-        ranks = np.empty(len(order), np.int64)
-        ranks[order] = np.arange(len(order))
+        ranks = np.empty(len(self.parent), np.int64)
+        parent, symbol = (np.ascontiguousarray(part, np.int32) for part in (self.parent, self.symbol))
+        native.library().exactstate_tree_ranks(address(parent), address(symbol), len(parent), address(ranks))
         return ranks
 
     @cached_property
@@ -102,16 +77,6 @@ class TreeArrays:
         return several[np.argsort(later[several], kind="stable")]
 
 
-class _Tree(Protocol):
-    def add(self, symbols: Ints, outputs: Ints, lengths: Ints, initial: Ints, lines: Ints, most: int) -> int: ...
-
-    def merge(self, other: TreeArrays) -> None: ...
-
-    def arrays(self) -> TreeArrays: ...
-
-    def __len__(self) -> int: ...
-
-
 class PrefixTree:
     """Traces with their outputs; traces with a common prefix share its nodes.
 
@@ -122,7 +87,7 @@ class PrefixTree:
     """
 
     def __init__(self, *, max_nodes: int = MAX_NODES) -> None:
-        self._tree: _Tree = _NativeTree() if native.available() else _PythonTree()
+        self._tree = _Tree()
         self._arrays: TreeArrays | None = None
         self.max_nodes, self.words = max_nodes, 0
 
@@ -196,7 +161,7 @@ def _as_integers(*, to: type, **arrays: Ints) -> list[Ints]:
     return [np.ascontiguousarray(array, to) for array in arrays.values()]
 
 
-class _NativeTree:
+class _Tree:
     """The compiled tree."""
 
     def __init__(self) -> None:
@@ -229,63 +194,3 @@ class _NativeTree:
         ]  # fmt: skip
         self.library.exactstate_tree_export(self.handle, *(address(a) for a in arrays))
         return TreeArrays(*arrays)
-
-
-class _PythonTree:
-    """The same in Python."""
-
-    def __init__(self) -> None:
-        self.parent, self.symbol, self.visits = [MISSING], [MISSING], [0]
-        self.children: dict[tuple[int, int], int] = {}
-        self.seen: dict[tuple[int, int], list[int]] = {}
-
-    def __len__(self) -> int:
-        return len(self.parent)
-
-    def _child(self, node: int, symbol: int) -> int:
-        child = self.children.setdefault((node, symbol), len(self.parent))
-        if child == len(self.parent):
-            self.parent.append(node)
-            self.symbol.append(symbol)
-            self.visits.append(0)
-        return child
-
-    def _observe(self, node: int, output: int, count: int, line: int) -> None:
-        if output != MISSING:
-            entry = self.seen.setdefault((node, output), [0, line])
-            entry[0] += count
-            entry[1] = min(entry[1], line)
-
-    def add(self, symbols: Ints, outputs: Ints, lengths: Ints, initial: Ints, lines: Ints, most: int) -> int:
-        steps = iter(zip(symbols.tolist(), outputs.tolist(), strict=True))
-        traces = zip(lengths.tolist(), initial.tolist(), lines.tolist(), strict=True)
-        for number, (length, first, line) in enumerate(traces):
-            if len(self.parent) + length > most:
-                return number
-            node = 0
-            self.visits[0] += 1
-            self._observe(0, first, 1, line)
-            for _ in range(length):
-                symbol, output = next(steps)
-                node = self._child(node, symbol)
-                self.visits[node] += 1
-                self._observe(node, output, 1, line)
-        return len(lengths)
-
-    def merge(self, other: TreeArrays) -> None:
-        place = [0] * len(other.parent)
-        rows = zip(other.parent.tolist(), other.symbol.tolist(), other.visits.tolist(), strict=True)
-        for node, (parent, symbol, visits) in enumerate(rows):
-            place[node] = self._child(place[parent], symbol) if node else 0
-            self.visits[place[node]] += visits
-        seen: Sequence[Any] = [a.tolist() for a in (other.node, other.output, other.count, other.line)]
-        for node, output, count, line in zip(*seen, strict=True):
-            self._observe(place[node], output, count, line)
-
-    def arrays(self) -> TreeArrays:
-        keys = np.array(list(self.seen), np.int32).reshape(-1, 2)
-        values = np.array(list(self.seen.values()), np.int64).reshape(-1, 2)
-        return TreeArrays(
-            np.array(self.parent, np.int32), np.array(self.symbol, np.int32), np.array(self.visits, np.int64),
-            keys[:, 0].copy(), keys[:, 1].copy(), values[:, 0].copy(), values[:, 1].copy(),
-        )  # fmt: skip

@@ -57,9 +57,6 @@ def refine(tree: TreeArrays, merged: MergedStates, *, symbols: int, outputs: int
 def totals(tree: TreeArrays, merged: MergedStates, right: int, wrong: int) -> Ints:
     """A n, n: the sum of V[c, s] over the nodes c after every transition, for every state s; in integer units."""
     n, state_of = merged.n_states, _run(tree, merged.tables)
-    if not native.available():
-        group = tree.symbol[1:].astype(np.int64) * n + state_of[tree.parent[1:]]
-        return _sum_rows(group, _values(tree, merged, right, wrong)[1:], merged.tables.size)
     total = np.zeros((merged.tables.size, n), np.int64)
     state_of = np.ascontiguousarray(state_of, np.int32)
     tables, readout = (np.ascontiguousarray(part, np.int64) for part in (merged.tables, merged.readout))
@@ -79,40 +76,11 @@ def _numbered(states: Ints, n: int) -> Ints:
     return number[states]
 
 
-def _sum_rows(group: Ints, rows: Ints, groups: int) -> Ints:
-    """groups n: the sum of the rows of every group."""
-    total = np.zeros((groups, rows.shape[1]), np.int64)
-    np.add.at(total, group, rows)
-    return total
-
-
 def _run(tree: TreeArrays, tables: Ints) -> Ints:
     """N: the state at every node, MISSING somewhere where a transition is."""
-    if native.available():
-        found = np.empty(len(tree.parent), np.int32)
-        tables = np.ascontiguousarray(tables, np.int64)
-        native.library().exactstate_partition_run(
-            address(tree.parent), address(tree.symbol), len(found), address(tables), tables.shape[1],
-            address(found),
-        )  # fmt: skip
-        return found
-    states = np.zeros(len(tree.parent), np.int64)
-    for level in tree.levels:
-        states[level] = tables[tree.symbol[level], states[tree.parent[level]]]
-    return states
-
-
-def _values(tree: TreeArrays, merged: MergedStates, right: int, wrong: int) -> Ints:
-    """N n: the log-likelihood of what was seen below a node, given the state there."""
-    n, mealy = merged.n_states, merged.readout.ndim == 2
-    value, of_edge = np.zeros((2, len(tree.parent), n), np.int64)
-    seen = tree.node > 0 if mealy else np.ones(len(tree.node), bool)
-    node, output, count = tree.node[seen], tree.output[seen], tree.count[seen]
-    expected = merged.readout[tree.symbol[node]] if mealy else merged.readout[None, :]
-    weights = count[:, None] * np.where(expected == output[:, None], right, wrong)
-    np.add.at(of_edge if mealy else value, node, weights)  # the output at a node is that of its state, or of its edge
-    for level in reversed(tree.levels):
-        after = merged.tables[tree.symbol[level]]  # of every state
-        below = np.take_along_axis(value[level], np.maximum(after, 0), axis=1)
-        np.add.at(value, tree.parent[level], of_edge[level] + np.where(after == MISSING, wrong, below))
-    return value
+    found = np.empty(len(tree.parent), np.int32)
+    tables = np.ascontiguousarray(tables, np.int64)
+    native.library().exactstate_partition_run(
+        address(tree.parent), address(tree.symbol), len(found), address(tables), tables.shape[1], address(found)
+    )
+    return found

@@ -20,16 +20,14 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from exactstate import native
 from exactstate._types import MISSING, Ints
 from exactstate.errors import InvalidConfig
-from exactstate.learning.blue_fringe import PythonMerger
 from exactstate.learning.prefix_tree import PrefixTree, TreeArrays
 from exactstate.native import address
 
@@ -39,7 +37,7 @@ ORDERS: tuple[Order, ...] = get_args(Order)
 UNIT = 1 << 20
 """Of the scores with noise."""
 SLICE = 1 << 22
-"""Node pairs that are folded between two calls of `watch`."""
+"""Node pairs that are folded in one call; between two calls Control-C is heard."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,19 +70,10 @@ class MergedStates:
         return int(bad.sum())
 
 
-class _Merger(Protocol):
-    @property
-    def work(self) -> int: ...
-
-    def run(self, most_states: int, work: int) -> int: ...
-
-    def state_of(self) -> Ints: ...
-
-
 def merge_states(
     tree: PrefixTree, *, symbols: int, outputs: int, kind: Kind = "mealy", noise: float = 0.0,
     order: Order | None = None, max_states: int | None = None, max_comparisons: int | None = None,
-    refused: int | None = None, watch: Callable[[int], None] | None = None,
+    refused: int | None = None,
 ) -> MergedStates | None:  # fmt: skip
     """A machine that agrees with the whole tree; None where it takes more states or comparisons.
 
@@ -93,7 +82,6 @@ def merge_states(
     - `order`: by default "evidence" for a DFA, "visits" otherwise.
     - `refused`: the number of a merge, from 0, that is taken for a contradiction; for "evidence" and "margin" without
       noise.
-    - `watch`: called with the number of states, now and then.
     """
     if not 0 <= noise < 0.5:
         raise InvalidConfig(f"the share of wrong outputs is at least 0 and less than a half; got {noise}.")
@@ -103,8 +91,7 @@ def merge_states(
     number = ORDERS.index(order or ("evidence" if kind == "dfa" else "visits"))
     rank = arrays.ranks
     prior, right, wrong = _weights(arrays, symbols, outputs, mealy, noise)
-    build: type[_NativeMerger | PythonMerger] = _NativeMerger if native.available() else PythonMerger
-    merger: _Merger = build(
+    merger = _Merger(
         arrays, mealy=mealy, noisy=noise > 0, order=number, rank=rank, prior=prior, right=right, wrong=wrong,
         refused=MISSING if refused is None else refused,
     )  # fmt: skip
@@ -114,37 +101,12 @@ def merge_states(
         left = None if max_comparisons is None else max_comparisons - merger.work
         if left is not None and left <= 0:
             return None
-        if watch is not None:
-            watch(merger.work)
     return machine_of(arrays, merger.state_of(), symbols, outputs, mealy) if status == 1 else None
 
 
 def machine_of(tree: TreeArrays, state_of: Ints, symbols: int, outputs: int, mealy: bool) -> MergedStates:
     """The machine of a partition of the tree's nodes; where outputs differ, the most frequent one counts."""
-    n = int(state_of.max()) + 1
-    if native.available():
-        return _native_machine_of(tree, state_of, n, symbols, outputs, mealy)
-    tables = np.full((symbols, n), MISSING)
-    before, after, symbol = state_of[tree.parent[1:]], state_of[1:], tree.symbol[1:].astype(np.int64)
-    tables[symbol, before] = after
-    visits = _sums(symbol * n + before, tree.visits[1:], symbols * n).reshape(symbols, n)
-    places = symbols * n if mealy else n
-    if mealy:
-        inner = tree.node > 0
-        node, output, count = tree.node[inner], tree.output[inner], tree.count[inner]
-        place = tree.symbol[node].astype(np.int64) * n + state_of[tree.parent[node]]
-    else:
-        output, count, place = tree.output, tree.count, state_of[tree.node].astype(np.int64)
-    table = _sums(place * outputs + output, count, places * outputs).reshape(places, outputs)
-    readout = np.where(table.any(axis=1), table.argmax(axis=1), MISSING)
-    wrong = int(table.sum() - table.max(axis=1, initial=0).sum())
-    return MergedStates(tables, readout.reshape(symbols, n) if mealy else readout, visits, wrong)
-
-
-def _native_machine_of(
-    tree: TreeArrays, state_of: Ints, n: int, symbols: int, outputs: int, mealy: bool
-) -> MergedStates:  # fmt: skip
-    state_of = np.ascontiguousarray(state_of, np.int32)
+    n, state_of = int(state_of.max()) + 1, np.ascontiguousarray(state_of, np.int32)
     tables, visits = np.empty((2, symbols, n), np.int64)
     readout = np.empty((symbols, n) if mealy else n, np.int64)
     wrong = native.library().exactstate_partition_machine(
@@ -172,7 +134,7 @@ def _weights(tree: TreeArrays, symbols: int, outputs: int, mealy: bool, noise: f
     return prior, round(UNIT * math.log(1 - noise)), round(UNIT * wrong)
 
 
-class _NativeMerger:
+class _Merger:
     """The compiled merger."""
 
     def __init__(

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from benchmarks.machines import connection, log_of, pairing, random_mealy
-from exactstate import native
 from exactstate._types import MISSING
 from exactstate.errors import InvalidInput
-from exactstate.learning import prefix_tree, refine, state_merging
+from exactstate.learning import refine, state_merging
 from exactstate.learning.learn import learn
 from exactstate.learning.logs import Trace
 from exactstate.learning.prefix_tree import PrefixTree
-from exactstate.learning.refine import _run
-from exactstate.learning.state_merging import ORDERS, machine_of, merge_states
+from exactstate.learning.state_merging import ORDERS, merge_states
 from exactstate.learning.trace_tree import TraceTree, read_tree
-
-compiled = pytest.mark.skipif(not native.available(), reason="compares with compiled code, which is not built here")
+from tests.learning.in_python import in_python, ranks_of
 
 
 @pytest.fixture
 def without_kernels(monkeypatch):
     """A call is computed in Python after `without_kernels()`."""
-    return lambda: monkeypatch.setattr(native, "available", lambda: False)
+    return lambda: in_python(monkeypatch)
 
 
 def outputs_of(kind, seed, *, words, length, n, missing=0.0, noise=0.0):
@@ -57,7 +52,6 @@ def same(one, other):
     return equal and one.disagreeing == other.disagreeing
 
 
-@compiled
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kind", ["mealy", "moore", "dfa"])
 @pytest.mark.parametrize("missing", [0.0, 0.4])
@@ -71,7 +65,6 @@ def test_merge_states_compiled_equals_python_on_clean_logs(kind, order, missing,
     assert max(one.n_states for one in found) > 20
 
 
-@compiled
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("kind", ["mealy", "moore", "dfa"])
 def test_merge_states_compiled_equals_python_on_contradictory_logs(kind, order, without_kernels):
@@ -83,7 +76,6 @@ def test_merge_states_compiled_equals_python_on_contradictory_logs(kind, order, 
         assert same(one, merge_states(tree, order=order, noise=0.05, **options))
 
 
-@compiled
 @pytest.mark.parametrize("machine", [connection(), pairing()])
 def test_merge_states_compiled_equals_python_on_protocols(machine, without_kernels):
     """Trials that are kept while regions next to them change."""
@@ -95,7 +87,6 @@ def test_merge_states_compiled_equals_python_on_protocols(machine, without_kerne
         assert same(found[order], merge_states(log.tree, order=order, **options)), order
 
 
-@compiled
 @pytest.mark.parametrize("order", ["evidence", "margin"])
 @pytest.mark.parametrize("kind", ["mealy", "dfa"])
 def test_merge_states_refuses_a_merge_compiled_as_in_python(kind, order, without_kernels):
@@ -119,47 +110,37 @@ def test_merge_states_breaks_ties_by_the_transitions_that_lead_to_a_state(order)
     assert machine.tables.tolist() == [[1, 1], [0, 1], [1, 1]]
 
 
-@compiled
 @pytest.mark.parametrize("kind", ["mealy", "moore"])
 def test_machine_of_compiled_equals_python(kind, without_kernels):
     tree, options = outputs_of(kind, 5, words=80, length=10, n=6, missing=0.3, noise=0.2)
     arrays = tree.arrays
     tables = np.random.default_rng(1).integers(0, 4, (3, 4))
-    states = _run(arrays, tables)
-    one = machine_of(arrays, states, 3, options["outputs"], kind == "mealy")
+    states = refine._run(arrays, tables)
+    one = state_merging.machine_of(arrays, states, 3, options["outputs"], kind == "mealy")
     without_kernels()
-    assert np.array_equal(states, _run(arrays, tables))
-    assert same(one, machine_of(arrays, states, 3, options["outputs"], kind == "mealy"))
+    assert np.array_equal(states, refine._run(arrays, tables))
+    assert same(one, state_merging.machine_of(arrays, states, 3, options["outputs"], kind == "mealy"))
     assert one.disagreeing > 0
 
 
-@compiled
 def test_run_of_a_partial_machine_is_missing_after_a_missing_transition(without_kernels):
     tree, _ = outputs_of("mealy", 6, words=30, length=5, n=3)
     tables = np.array([[1, MISSING], [0, 1], [0, 0]])
-    assert _run(tree.arrays, tables).min() == MISSING
+    assert refine._run(tree.arrays, tables).min() == MISSING
     without_kernels()
-    assert _run(tree.arrays, tables).min() == MISSING
+    assert refine._run(tree.arrays, tables).min() == MISSING
 
 
-@compiled
 @pytest.mark.parametrize("words", [0, 1, 7, 300])
-def test_ranks_compiled_equal_python(words, monkeypatch):
+def test_ranks_compiled_equal_python(words):
     tree, _ = outputs_of("mealy", 7, words=words, length=8, n=4)
     one = tree.arrays.ranks
     prefixes = [tree.arrays.prefix(node) for node in range(len(tree))]
     expected = sorted(range(len(tree)), key=lambda node: (len(prefixes[node]), prefixes[node]))
     assert np.argsort(one).tolist() == expected
-    monkeypatch.setattr(prefix_tree.native, "available", lambda: False)
-    assert np.array_equal(one, anew(tree.arrays).ranks)
+    assert np.array_equal(one, ranks_of(tree.arrays))
 
 
-def anew(arrays):
-    """The same arrays without what was computed of them."""
-    return dataclasses.replace(arrays)
-
-
-@compiled
 @pytest.mark.parametrize("noise", [0.0, 0.05])
 def test_learn_compiled_equals_python(noise, without_kernels):
     log = log_of(random_mealy(6, 3, 3, np.random.default_rng(8)), 80, 10, np.random.default_rng(9), noise)

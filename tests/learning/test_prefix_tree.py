@@ -7,8 +7,9 @@ import pytest
 
 from exactstate import native
 from exactstate._types import MISSING
-from exactstate.errors import BudgetExceeded, InvalidInput
-from exactstate.learning.prefix_tree import PrefixTree, _NativeTree, _PythonTree
+from exactstate.errors import BackendUnavailable, BudgetExceeded, InvalidInput
+from exactstate.learning.prefix_tree import PrefixTree, _Tree
+from tests.learning.in_python import PythonTree
 
 FIELDS = ("parent", "symbol", "visits", "node", "output", "count", "line")
 
@@ -44,14 +45,13 @@ def test_prefix_tree_holds_words_and_outputs():
     assert arrays.prefix(3) == [0, 0]
 
 
-@pytest.mark.skipif(not native.available(), reason="compares with the compiled tree, which is not built here")
 @pytest.mark.parametrize("seed", range(5))
 def test_prefix_tree_compiled_equals_python(seed):
     traces = random_traces(seed)
-    assert equal(tree_of(_NativeTree, traces).arrays, tree_of(_PythonTree, traces).arrays)
+    assert equal(tree_of(_Tree, traces).arrays, tree_of(PythonTree, traces).arrays)
 
 
-@pytest.mark.parametrize("kind", [_PythonTree] + ([_NativeTree] if native.available() else []))
+@pytest.mark.parametrize("kind", [PythonTree, _Tree])
 def test_prefix_tree_merge_of_parts_is_the_whole(kind):
     symbols, outputs, lengths, initial, lines = random_traces(7)
     cut = int(lengths[:20].sum())
@@ -72,6 +72,12 @@ def test_prefix_tree_contradictions_in_the_order_of_lines():
     tree = PrefixTree()
     tree.add(np.array([[0, 1], [0, 1]]), np.array([[0, 0], [0, 1]]))
     assert [tree.arrays.prefix(int(node)) for node in tree.arrays.contradictions] == [[0, 1]]
+
+
+def test_prefix_tree_without_compiled_code_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(native, "_load", lambda: "the compiled kernels were not built; install a compiler")
+    with pytest.raises(BackendUnavailable, match="were not built; install a compiler"):
+        PrefixTree()
 
 
 def test_prefix_tree_refuses_what_does_not_fit():

@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 from benchmarks.machines import pairing
-from exactstate import native
 from exactstate._types import MISSING
 from exactstate.errors import InvalidConfig
 from exactstate.learning import refine as refining
-from exactstate.learning import state_merging
 from exactstate.learning.logs import as_traces
 from exactstate.learning.prefix_tree import PrefixTree
 from exactstate.learning.state_merging import ORDERS, merge_states
 from exactstate.learning.trace_tree import TraceTree
+from tests.learning.in_python import in_python
 from tests.learning.machines import traces_of
 
 
@@ -58,7 +57,6 @@ def noisy_log(n, seed, noise, kind):
     return words, np.where(flip, (outputs + 1) % k, outputs), outputs
 
 
-@pytest.mark.skipif(not native.available(), reason="compares with the compiled merger, which is not built here")
 @pytest.mark.parametrize("kind", ["mealy", "moore"])
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("noise", [0.0, 0.05])
@@ -68,7 +66,7 @@ def test_merge_states_compiled_equals_python(kind, order, noise, monkeypatch):
     tree.add(words, outputs)
     options = {"symbols": 3, "outputs": 3, "kind": kind, "order": order, "noise": noise, "max_states": 60}
     compiled = merge_states(tree, **options)
-    monkeypatch.setattr(state_merging.native, "available", lambda: False)
+    in_python(monkeypatch)
     python = merge_states(tree, **options)
     assert compiled is not None
     assert python is not None
@@ -76,18 +74,16 @@ def test_merge_states_compiled_equals_python(kind, order, noise, monkeypatch):
         assert np.array_equal(getattr(compiled, name), getattr(python, name)), name
 
 
-@pytest.mark.skipif(not native.available(), reason="compares with the compiled merger, which is not built here")
 @pytest.mark.parametrize("order", ["shortlex", "visits"])
 def test_merge_states_does_not_depend_on_the_order_in_which_children_are_folded(order, monkeypatch):
     """A log where one of two unseen children is kept, and which one differs between the mergers."""
     log = TraceTree.of(as_traces(traces_of(pairing(), 72, 12, 16)))
     options = {"symbols": len(log.symbols), "outputs": len(log.outputs), "order": order}
     compiled = merge_states(log.tree, **options)
-    monkeypatch.setattr(state_merging.native, "available", lambda: False)
+    in_python(monkeypatch)
     assert np.array_equal(compiled.tables, merge_states(log.tree, **options).tables)
 
 
-@pytest.mark.skipif(not native.available(), reason="compares with the compiled totals, which are not built here")
 @pytest.mark.parametrize("kind", ["mealy", "moore"])
 def test_refine_totals_compiled_equal_python(kind, monkeypatch):
     words, outputs, _ = noisy_log(6, 3, 0.05, kind)
@@ -95,7 +91,7 @@ def test_refine_totals_compiled_equal_python(kind, monkeypatch):
     tree.add(words, outputs)
     merged = merge_states(tree, symbols=3, outputs=3, kind=kind, noise=0.05)
     compiled = refining.totals(tree.arrays, merged, -53_783, -3_900_000)
-    monkeypatch.setattr(refining.native, "available", lambda: False)
+    in_python(monkeypatch)
     python = refining.totals(tree.arrays, merged, -53_783, -3_900_000)
     assert np.array_equal(compiled, python)
     assert (compiled < 0).any()

@@ -1,17 +1,19 @@
-"""Blue-fringe state merging in Python: what exactstate/csrc/state_merging.cpp does, where it is not compiled.
+"""What compiled learning does, in Python: prefix trees, blue-fringe merging, machines of partitions, refinement.
 
-Some nodes of a prefix tree are states (red); a child of a state that is not one itself is blue. A blue node is folded
-into a state, or becomes one. See `state_merging` for the scores.
+Slow and plain: `in_python` puts all of it into the place of the compiled code, for tests that compare the two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from exactstate._types import MISSING, Ints
+from exactstate.learning import prefix_tree, refine, state_merging
 from exactstate.learning.prefix_tree import TreeArrays
+from exactstate.learning.state_merging import MergedStates, _sums
 
 VISITS, EVIDENCE, MARGIN, SHORTLEX = range(4)
 """The orders of merging, see `state_merging.ORDERS`."""
@@ -185,3 +187,152 @@ class PythonMerger:
         total = sum(histogram.values())
         seen = (prior[o] + self.right * count + self.wrong * (total - count) for o, count in histogram.items())
         return max(max(prior) + self.wrong * total, *seen)
+
+
+class PythonTree:
+    """A prefix tree of dictionaries."""
+
+    def __init__(self) -> None:
+        self.parent, self.symbol, self.visits = [MISSING], [MISSING], [0]
+        self.children: dict[tuple[int, int], int] = {}
+        self.seen: dict[tuple[int, int], list[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def _child(self, node: int, symbol: int) -> int:
+        child = self.children.setdefault((node, symbol), len(self.parent))
+        if child == len(self.parent):
+            self.parent.append(node)
+            self.symbol.append(symbol)
+            self.visits.append(0)
+        return child
+
+    def _observe(self, node: int, output: int, count: int, line: int) -> None:
+        if output != MISSING:
+            entry = self.seen.setdefault((node, output), [0, line])
+            entry[0] += count
+            entry[1] = min(entry[1], line)
+
+    def add(self, symbols: Ints, outputs: Ints, lengths: Ints, initial: Ints, lines: Ints, most: int) -> int:
+        steps = iter(zip(symbols.tolist(), outputs.tolist(), strict=True))
+        traces = zip(lengths.tolist(), initial.tolist(), lines.tolist(), strict=True)
+        for number, (length, first, line) in enumerate(traces):
+            if len(self.parent) + length > most:
+                return number
+            node = 0
+            self.visits[0] += 1
+            self._observe(0, first, 1, line)
+            for _ in range(length):
+                symbol, output = next(steps)
+                node = self._child(node, symbol)
+                self.visits[node] += 1
+                self._observe(node, output, 1, line)
+        return len(lengths)
+
+    def merge(self, other: TreeArrays) -> None:
+        place = [0] * len(other.parent)
+        rows = zip(other.parent.tolist(), other.symbol.tolist(), other.visits.tolist(), strict=True)
+        for node, (parent, symbol, visits) in enumerate(rows):
+            place[node] = self._child(place[parent], symbol) if node else 0
+            self.visits[place[node]] += visits
+        seen: Sequence[Any] = [a.tolist() for a in (other.node, other.output, other.count, other.line)]
+        for node, output, count, line in zip(*seen, strict=True):
+            self._observe(place[node], output, count, line)
+
+    def arrays(self) -> TreeArrays:
+        keys = np.array(list(self.seen), np.int32).reshape(-1, 2)
+        values = np.array(list(self.seen.values()), np.int64).reshape(-1, 2)
+        return TreeArrays(
+            np.array(self.parent, np.int32), np.array(self.symbol, np.int32), np.array(self.visits, np.int64),
+            keys[:, 0].copy(), keys[:, 1].copy(), values[:, 0].copy(), values[:, 1].copy(),
+        )  # fmt: skip
+
+
+def levels_of(tree: TreeArrays) -> list[Ints]:
+    """The nodes by depth, without the root; those with the same parent are neighbors, in the order of symbols."""
+    order = np.lexsort((tree.symbol[1:], tree.parent[1:])) + 1
+    ends = np.searchsorted(tree.parent[order], np.arange(len(tree.parent) + 1))
+    first, count = ends[:-1], np.diff(ends)
+    level: Ints = np.array([0])
+    levels: list[Ints] = []
+    while True:
+        sizes = count[level]
+        total = int(sizes.sum())
+        if not total:
+            return levels
+        # the places first, first + 1, ... of every node of the level, one after another
+        begin = np.repeat(first[level] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+        level = order[begin + np.arange(total)]
+        levels.append(level)
+
+
+def ranks_of(tree: TreeArrays) -> Ints:
+    """The place of every node when prefixes are sorted by length, then by their symbols."""
+    order = np.concatenate([[0], *levels_of(tree)]).astype(np.int64)
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks
+
+
+def machine_of(tree: TreeArrays, state_of: Ints, symbols: int, outputs: int, mealy: bool) -> MergedStates:
+    """The machine of a partition of the tree's nodes; where outputs differ, the most frequent one counts."""
+    n = int(state_of.max()) + 1
+    tables = np.full((symbols, n), MISSING)
+    before, after, symbol = state_of[tree.parent[1:]], state_of[1:], tree.symbol[1:].astype(np.int64)
+    tables[symbol, before] = after
+    visits = _sums(symbol * n + before, tree.visits[1:], symbols * n).reshape(symbols, n)
+    places = symbols * n if mealy else n
+    if mealy:
+        inner = tree.node > 0
+        node, output, count = tree.node[inner], tree.output[inner], tree.count[inner]
+        place = tree.symbol[node].astype(np.int64) * n + state_of[tree.parent[node]]
+    else:
+        output, count, place = tree.output, tree.count, state_of[tree.node].astype(np.int64)
+    table = _sums(place * outputs + output, count, places * outputs).reshape(places, outputs)
+    readout = np.where(table.any(axis=1), table.argmax(axis=1), MISSING)
+    wrong = int(table.sum() - table.max(axis=1, initial=0).sum())
+    return MergedStates(tables, readout.reshape(symbols, n) if mealy else readout, visits, wrong)
+
+
+def totals(tree: TreeArrays, merged: MergedStates, right: int, wrong: int) -> Ints:
+    """A n, n: the sum of the values of the nodes after every transition, for every state."""
+    group = tree.symbol[1:].astype(np.int64) * merged.n_states + run(tree, merged.tables)[tree.parent[1:]]
+    total = np.zeros((merged.tables.size, merged.n_states), np.int64)
+    np.add.at(total, group, values_of(tree, merged, right, wrong)[1:])
+    return total
+
+
+def run(tree: TreeArrays, tables: Ints) -> Ints:
+    """The state at every node."""
+    states = np.zeros(len(tree.parent), np.int64)
+    for level in levels_of(tree):
+        states[level] = tables[tree.symbol[level], states[tree.parent[level]]]
+    return states
+
+
+def values_of(tree: TreeArrays, merged: MergedStates, right: int, wrong: int) -> Ints:
+    """N n: the log-likelihood of what was seen below a node, given the state there."""
+    n, mealy = merged.n_states, merged.readout.ndim == 2
+    value, of_edge = np.zeros((2, len(tree.parent), n), np.int64)
+    seen = tree.node > 0 if mealy else np.ones(len(tree.node), bool)
+    node, output, count = tree.node[seen], tree.output[seen], tree.count[seen]
+    expected = merged.readout[tree.symbol[node]] if mealy else merged.readout[None, :]
+    weights = count[:, None] * np.where(expected == output[:, None], right, wrong)
+    np.add.at(of_edge if mealy else value, node, weights)  # the output at a node is that of its state, or of its edge
+    for level in reversed(levels_of(tree)):
+        after = merged.tables[tree.symbol[level]]  # of every state
+        below = np.take_along_axis(value[level], np.maximum(after, 0), axis=1)
+        np.add.at(value, tree.parent[level], of_edge[level] + np.where(after == MISSING, wrong, below))
+    return value
+
+
+def in_python(monkeypatch: Any) -> None:
+    """From now on everything here takes the place of the compiled code."""
+    monkeypatch.setattr(prefix_tree, "_Tree", PythonTree)
+    monkeypatch.setattr(TreeArrays, "ranks", property(ranks_of))
+    monkeypatch.setattr(state_merging, "_Merger", PythonMerger)
+    for module in (state_merging, refine):
+        monkeypatch.setattr(module, "machine_of", machine_of)
+    monkeypatch.setattr(refine, "totals", totals)
+    monkeypatch.setattr(refine, "_run", run)

@@ -200,7 +200,7 @@ class Machine:
         save(self, path)
 
     def export(self, path: str | os.PathLike[str]) -> None:
-        """Write the machine as a program: .c, .js or .mjs, .onnx."""
+        """Write the machine as a program: .c, .js or .mjs, .onnx; or as a grammar: .ebnf, .gbnf, .lark."""
         from exactstate.runtime.export.write import write
 
         write(self, path)

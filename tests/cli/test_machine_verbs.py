@@ -99,3 +99,16 @@ def test_learned_machine_conforms_to_its_log(files, capsys):
     )
     assert run(["learn", str(log), "-o", str(files / "learned.dot")]) == 0
     assert run(["conform", str(files / "learned.dot"), str(log)]) == 0
+
+
+def test_convert_writes_a_grammar_that_was_read_back(files, capsys):
+    for name in ("m.ebnf", "m.gbnf", "m.lark"):
+        assert run(["convert", str(files / "old.dot"), "-o", str(files / name), "--accept", "ack,echo"]) == 0
+        assert "read back and compared on words of every length" in capsys.readouterr().out
+    assert (files / "m.gbnf").read_text() == (files / "m.ebnf").read_text()
+    assert (files / "m.lark").read_text().splitlines()[1].startswith("start: ")
+    assert run(["convert", str(files / "old.dot"), "-o", str(files / "no.lark")]) == 2
+    assert "say which outputs of this machine end a word" in capsys.readouterr().err
+    assert run(["convert", str(files / "old.dot"), "-o", str(files / "no.json"), "--accept", "ack"]) == 2
+    assert "are for grammars" in capsys.readouterr().err
+    assert not list(files.glob("no.*"))

@@ -11,7 +11,7 @@ from exactstate.runtime.machine import Machine
 
 
 def write(machine: Machine, path: str | os.PathLike[str]) -> None:
-    """Write the machine as a program, atomically: .c, .js or .mjs, .onnx."""
+    """Write the machine as a program, atomically: .c, .js or .mjs, .onnx; a DFA as a grammar: .ebnf, .gbnf, .lark."""
     match Path(path).suffix.lower():
         case ".c":
             from exactstate.runtime.export.c import to_c
@@ -25,5 +25,9 @@ def write(machine: Machine, path: str | os.PathLike[str]) -> None:
             from exactstate.runtime.export.onnx import to_onnx
 
             write_atomically(path, to_onnx(machine))
+        case ".ebnf" | ".gbnf" | ".lark" as suffix:
+            from exactstate.runtime.export.grammar import DIALECTS, verified_grammar
+
+            write_atomically(path, verified_grammar(machine.automaton, DIALECTS[suffix])[0])
         case suffix:
-            raise unknown("extension", suffix, (".c", ".js", ".mjs", ".onnx"))
+            raise unknown("extension", suffix, (".c", ".js", ".mjs", ".onnx", ".ebnf", ".gbnf", ".lark"))

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from exactstate.automata.machine import format_word as format_word
     from exactstate.automata.minimize import canonical as canonical
     from exactstate.automata.minimize import minimize as minimize
+    from exactstate.automata.policy import Policy as Policy
+    from exactstate.automata.policy import read_policies as read_policies
     from exactstate.automata.products import cascade as cascade
     from exactstate.automata.products import direct_product as direct_product
     from exactstate.automata.products import parallel as parallel
@@ -67,6 +69,7 @@ __all__ = lazy(__name__, {
     "languages": ["from_tables", "modular_arithmetic", "tomita"],
     "machine": ["Mealy", "Moore", "Semiautomaton", "format_word"],
     "minimize": ["canonical", "minimize"],
+    "policy": ["Policy", "read_policies"],
     "products": ["cascade", "direct_product", "parallel"],
     "properties.definite": ["Definite", "definite"],
     "properties.monoid": ["aperiodic", "group", "transition_monoid"],

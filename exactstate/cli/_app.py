@@ -37,6 +37,7 @@ GUIDE = """Neural finite-state machines: exact state tracking at every length, w
     exactstate diff old.dot new.dot              where two machines differ
     exactstate convert machine.dot -o machine.c  other formats, programs
     exactstate suite machine.dot -o tests.jsonl  test words
+    exactstate monitor calls.jsonl -o m.json     watch an agent's calls
 
 **Figures and tables:**
 
@@ -48,8 +49,8 @@ Every verb has `--help` with examples, and `--json` for programs. Exit codes: 0 
 """
 
 VERBS = (
-    "tasks", "train", "extract", "learn", "diff", "convert", "conform", "suite", "certify", "check", "sweep", "run",
-    "report", "doctor", "demo", "figure", "table",
+    "tasks", "train", "extract", "learn", "monitor", "diff", "convert", "conform", "suite", "certify", "check",
+    "sweep", "run", "report", "doctor", "demo", "figure", "table",
 )  # fmt: skip
 
 

@@ -27,6 +27,9 @@ def certify(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="CERT", help="Write the certificate of a run here.")
     ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="For a monitor: rules to prove on all traces that it allows.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare a network or a machine with its target, on every word of every length.
@@ -41,7 +44,12 @@ def certify(
         exactstate certify runs/S3-42-gradient -o s3-certificate.json
         exactstate certify runs/S3-42-gradient/machine.json --against S3
         exactstate certify mine.dot --against theirs.json
+        exactstate certify strict.json --policy rules.txt
     """
+    if policy is not None:
+        if against is not None or output is not None:
+            raise InvalidConfig("--policy compares a monitor with rules; it takes neither --against nor --output.")
+        raise typer.Exit(_certify_policies(subject, policy, as_json))
     certificate: Certificate | None = None
     if subject.is_dir():
         verdict, certificate = _certify_run(subject, against)
@@ -89,6 +97,26 @@ def _certify_machine(file: Path, against: str | None) -> Verdict:
     # outputs that the target never has are no error: they are wrong where they come
     more = tuple(name for name in machine.output_names if name not in target.outputs) if shared else ()
     return compare(machine, replace(target, outputs=target.outputs + more), labels="outputs")
+
+
+def _certify_policies(file: Path, rules: Path, as_json: bool) -> int:
+    """Each rule proved on all traces that the monitor allows, or refuted by a shortest one; the exit code."""
+    from exactstate.automata import format_word
+    from exactstate.automata.policy import read_policies
+    from exactstate.learning.monitor import Monitor
+
+    monitor = Monitor.load(file)
+    found = [(rule.text, monitor.violation(rule)) for rule in read_policies(rules)]
+    if as_json:
+        rows = [{"policy": text, "proved": word is None, "trace": word and list(word)} for text, word in found]
+        print_json({"subject": str(file), "policies": rows})
+    else:
+        for text, word in found:
+            print_text(
+                f"proved: {text!r} holds on every trace that the monitor allows, at every length" if word is None
+                else f"refuted: {text!r}; the monitor allows {format_word(word)}"
+            )  # fmt: skip
+    return 0 if all(word is None for _, word in found) else 1
 
 
 def _row(verdict: Verdict, certificate: Certificate | None) -> Row:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from exactstate.cli._machines import Missing, read_any
 from exactstate.cli._output import AsJson, print_json, print_text
 from exactstate.errors import InvalidConfig, unknown
+
+if TYPE_CHECKING:
+    from exactstate.automata import Moore
 
 MACHINES = (".json", ".exactstate", ".dot", ".gv")
 PROGRAMS = (".c", ".js", ".mjs", ".onnx")
@@ -55,6 +58,8 @@ def convert(
     if suffix not in GRAMMARS and (accept is not None or separator is not None):
         raise InvalidConfig("--accept and --separator are for grammars: .ebnf, .gbnf, .lark.")
     automaton = read_any(machine, missing)
+    if suffix in GRAMMARS + PICTURES:
+        automaton = _allowed(machine) or automaton
     if minimal:
         from exactstate.automata import minimize
 
@@ -84,3 +89,14 @@ def convert(
         })  # fmt: skip
     else:
         print_text(*notes, f"{automaton.n_states} states, {automaton.n_symbols} symbols, written to {output}")
+
+
+def _allowed(name: str) -> Moore | None:
+    """The traces that a monitor allows, of the file of one; its grammar and its picture show these."""
+    from exactstate.learning.monitor import Monitor
+    from exactstate.runtime import load
+
+    if Path(name).suffix.lower() not in (".json", ".exactstate") or not Path(name).is_file():
+        return None
+    machine = load(name)
+    return Monitor.of(machine, name).language() if "monitor" in machine.about else None

@@ -20,11 +20,14 @@ import typer
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from exactstate.automata import Mealy, Moore, write_machine
+from exactstate.automata import Mealy, Moore, Policy, write_machine
 from exactstate.certify.sign import sign
 from exactstate.cli._app import GUIDE, program, run
+from exactstate.learning import learn_monitor
 from exactstate.runtime import load
 from exactstate.train import train
+from tests.learning.agents import sessions
+from tests.learning.agents import write as write_sessions
 from tests.learning.test_active import PROGRAM
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +39,7 @@ QUICK = ("figure machine S3", "tasks S4 DFF5", "tasks mine.dot", "train mine.dot
 
 
 DESIGNED = {"tasks", "train", "sweep", "extract", "certify", "check", "run", "table", "figure",
-            "learn", "diff", "convert", "conform", "suite"}  # fmt: skip
+            "learn", "monitor", "diff", "convert", "conform", "suite"}  # fmt: skip
 
 
 def verbs() -> Iterator[tuple[list[str], object]]:
@@ -104,6 +107,13 @@ def write_logs(folder: Path) -> None:
     (folder / "blanks.txt").write_text("".join("; ".join(line) + "\n" for line in tokens))
     lines = [json.dumps({"inputs": word, "outputs": outputs}) + "\n" for word, outputs in log]
     (folder / "traces.jsonl").write_text("".join(lines))
+    write_sessions(folder / "calls.jsonl", sessions(300))
+    write_sessions(folder / "today.jsonl", sessions(3, attacks=0.0))
+    (folder / "events.toml").write_text("[call.refund]\namount = [100]\n")
+    (folder / "rules.txt").write_text("verify before refund\n")
+    monitor = learn_monitor(sessions(300), policies=[Policy.of("verify before refund")])
+    for name in ("monitor.json", "strict.json"):
+        monitor.save(folder / name)
     (folder / "system").write_text(f"#!{sys.executable}\n{PROGRAM}")
     (folder / "system").chmod(0o755)
 

@@ -34,6 +34,8 @@ DRAWN_ARROWS = 600
 """Arrows up to which any are drawn."""
 COLORED_SYMBOLS = 6
 """Symbols up to which each has a color."""
+SINK_ARROWS = 3
+"""Arrows into the refusing sink of a DFA up to which they are drawn."""
 LETTER = 0.165
 """Width of a letter of a label, in heights of a state."""
 LINES, CODED_LINES = 3, 5
@@ -72,19 +74,22 @@ class Scene:
 
     def _choose_arrows(self) -> None:
         machine = self.machine
-        self.arrows = arrows_of(machine)
+        self.hubs = _busy_sink(machine)
+        self.arrows = [arrow for arrow in arrows_of(machine) if arrow.target not in self.hubs]
         color_shows_symbol = self.colored and not isinstance(machine, Mealy)
         self.labeled = len(self.arrows) <= (LABELED_COLORED_ARROWS if color_shows_symbol else LABELED_ARROWS)
         between = [arrow for arrow in self.arrows if not arrow.is_loop]
         if self.labeled and len(between) > 8 and can_be_coded(machine):
             width = np.mean([max(map(len, arrow.label.split("\n"))) for arrow in between])
             if width > 10:
-                self.arrows, self.key = arrows_of(machine, coded=True), codes(machine)
+                coded = arrows_of(machine, coded=True)
+                self.arrows, self.key = [a for a in coded if a.target not in self.hubs], codes(machine)
         if not self.labeled and not self.colored:
             self.sentences.append(f"Arrows are drawn without their symbol: there are {machine.n_symbols}.")
         if not self.labeled and isinstance(machine, Mealy):
             self.sentences.append("Outputs are not shown.")
-        self.hubs: list[int] = []
+        if self.hubs:
+            self.sentences.append("Words that lead to the shaded state are refused for good; its arrows are not shown.")
         if machine.n_states > LOOPED_STATES:
             self._fold()
 
@@ -96,7 +101,7 @@ class Scene:
             have = "1 state has" if loops == 1 else f"{loops} states have"
             self.sentences.append(f"Self-loops are not shown: {have} one.")
         entered = np.bincount([a.target for a in self.arrows if not a.is_loop and not a.both_ways], minlength=n)
-        self.hubs = [q for q in range(n) if entered[q] > max(n / 4, 2.5 * entered.mean())]
+        self.hubs += [q for q in range(n) if entered[q] > max(n / 4, 2.5 * entered.mean())]
         if self.hubs:
             names = ", ".join(f"{self.machine.states[q][:12]} ({entered[q]})" for q in self.hubs[:6])
             more = f" and {len(self.hubs) - 6} more" if len(self.hubs) > 6 else ""
@@ -137,6 +142,15 @@ class Scene:
                 label = 2 * min(half_of(arrow.label) / np.maximum(direction, 1e-9))
                 needs.append((states + label + 0.75) / length)
         return float(np.clip(np.quantile(needs, 0.9), 1.0, 1.7))
+
+
+def _busy_sink(machine: Semiautomaton) -> list[int]:
+    """The state of a DFA from which no word is accepted, where many states lead to it; else nothing."""
+    if not isinstance(machine, Moore) or set(machine.outputs) != {"reject", "accept"}:
+        return []
+    rejects = machine.readout == machine.outputs.index("reject")
+    sinks = np.flatnonzero((machine.tables == np.arange(machine.n_states)).all(axis=0) & rejects)
+    return [q for q in sinks.tolist() if (machine.tables == q).any(axis=0).sum() > SINK_ARROWS]
 
 
 def half_of(label: str) -> Points:

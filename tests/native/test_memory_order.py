@@ -16,11 +16,13 @@ from exactstate import native
 from exactstate.automata import Mealy, Moore
 from exactstate.automata.run import compiled_outputs, trajectories
 from exactstate.errors import InvalidInput, InvalidWord
-from exactstate.learning import PrefixTree, merge_states
+from exactstate.learning import PrefixTree, TraceTree, learn, merge_states
+from exactstate.learning.prefix_tree import TreeArrays
 from exactstate.nn import NFSM, soft_states
 from exactstate.ops import adjoint, prefix, run
 from exactstate.ops.ordered_linear import ordered_linear
 from exactstate.runtime import Machine
+from exactstate.runtime.filter import Filter
 
 pytestmark = pytest.mark.skipif(not native.available(), reason=f"needs the compiled kernels: {native.why_not()}")
 
@@ -93,7 +95,49 @@ def layer(x: Any, weight: Any) -> list[Any]:
     x = x.detach().requires_grad_()
     y, state = made(x)
     (y * y.detach().cos()).sum().backward()
-    return [y.detach(), state, x.grad, inner.grad]
+    grad = inner.grad
+    inner.data = weight.contiguous()  # a single step refuses weights in another order
+    with torch.no_grad():
+        stepped, after = made.step(x[:, 0], state)
+    return [y.detach(), state, x.grad, grad, stepped, after]
+
+
+def soft(x: Any, weight: Any, bias: Any, start: Any, index: Any = None) -> list[Any]:
+    x = x.detach().requires_grad_()
+    states = soft_states(x, weight, bias, HEADS, start, 1.0, row_index=index, backend="cpu")
+    states.square().sum().backward()
+    return [states.detach(), x.grad]
+
+
+def merged_trees(*arrays: Any) -> list[Any]:
+    tree = PrefixTree()
+    tree.merge_arrays(TreeArrays(*arrays), 6)
+    return [*vars(tree.arrays).values(), tree.arrays.ranks]
+
+
+def small_tree() -> TreeArrays:
+    tree = PrefixTree()
+    tree.add(integers(SYMBOLS, WORDS, LENGTH), integers(SYMBOLS, WORDS, LENGTH) % 3)
+    return tree.arrays
+
+
+def noisy(symbols: Any, outputs: Any) -> list[Any]:
+    log = TraceTree()
+    log.add_pairs((symbols.astype("U").tolist(), outputs.astype("U").tolist()))
+    found = learn(log, noise=0.1)
+    return [found.machine.tables, found.machine.readout]
+
+
+def streamed(readout: Any, moves: Any, words: Any) -> list[Any]:
+    made = Machine.of(Moore(symbols=tuple("abcde"), tables=moves, outputs=("x", "y", "z"), readout=readout))
+    text = " ".join("abcde"[a] for a in words.ravel().tolist()).encode()
+    written = Filter(machine=made)
+    names = Machine.of(Moore(symbols=("ab c", *"bcde"), tables=moves, outputs=("x", "y", "z"), readout=readout))
+    return [
+        made.stream().push(words[0]), made.stream().skip(words[0]),
+        np.frombuffer(written.feed(text) + written.finish(), np.uint8),
+        np.frombuffer(Filter(machine=names).feed(b"ab c b c d e\n"), np.uint8),
+    ]  # fmt: skip
 
 
 def machine(build: Any, readout: Any, moves: Any, words: Any) -> list[Any]:
@@ -122,6 +166,11 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda *arrays: machine(Mealy, *arrays),
         (integers(3, SYMBOLS, STATES), integers(STATES, SYMBOLS, STATES), integers(SYMBOLS, WORDS, LENGTH)),
     ),
+    "Stream and Filter": (
+        streamed, (integers(3, STATES), integers(STATES, SYMBOLS, STATES), integers(SYMBOLS, WORDS, LENGTH)),
+    ),
+    "learn with noise": (noisy, (integers(SYMBOLS, WORDS, LENGTH), integers(SYMBOLS, WORDS, LENGTH) % 3)),
+    "PrefixTree.merge_arrays": (merged_trees, tuple(vars(small_tree()).values())),
     "PrefixTree": (learned, (integers(SYMBOLS, WORDS, LENGTH), integers(SYMBOLS, WORDS, LENGTH) % 3)),
     "prefix": (lambda t: prefix(t, HEADS, backend="cpu"), (tables(),)),
     "run": (
@@ -136,18 +185,40 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         lambda *tensors: ordered_linear(*tensors, "cpu"), (normal(LENGTH, 4), normal(E, 4), normal(E)),
     ),
     "soft_states": (
-        lambda x, weight, bias, start: soft_states(x, weight, bias, HEADS, start, 1.0, backend="cpu"),
+        soft,
         (normal(WORDS, LENGTH, 4), normal(E, 4), normal(E), torch.from_numpy(integers(3, WORDS, 2))),
     ),
     "soft_states of rows": (
-        lambda x, weight, bias, start, index: soft_states(
-            x, weight, bias, HEADS, start, 1.0, row_index=index, backend="cpu"
-        ),
+        soft,
         (normal(SYMBOLS, 4), normal(E, 4), normal(E), torch.from_numpy(integers(3, WORDS, 2)),
          torch.from_numpy(integers(SYMBOLS, WORDS, LENGTH))),
     ),
     "NFSM": (layer, (normal(WORDS, LENGTH, 4), normal(E, 4))),
 }  # fmt: skip
+
+
+WITHOUT_ARRAYS = {
+    "tree_new", "tree_free", "tree_nodes", "tree_observations", "merger_free", "merger_run", "merger_work", "edge_hash",
+    "word_hash", "register_features", "gumbel",
+}  # fmt: skip
+"""Functions of the library that take no array; `gumbel` is called by its own test only."""
+
+
+def test_every_function_of_the_library_that_takes_an_array_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, called = native.library(), set[str]()
+
+    class Recorder:
+        def __getattr__(self, name: str) -> Any:
+            called.add(name)
+            return getattr(real, name)
+
+    monkeypatch.setattr(native, "library", Recorder)
+    for call, inputs in CALLS.values():
+        call(*inputs)
+    real_types = {name.removesuffix("_f32") for name in native.SIGNATURES if not name.endswith("_f64")}
+    wanted = {name.removeprefix("exactstate_") for name in real_types} - WITHOUT_ARRAYS
+    reached = {name.removeprefix("exactstate_").removesuffix("_f32").removesuffix("_f64") for name in called}
+    assert wanted - reached == set()
 
 
 def flat(result: Any) -> list[torch.Tensor]:

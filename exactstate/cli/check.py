@@ -25,10 +25,10 @@ def check(
         str | None, typer.Option(metavar="TASK|FILE", help="Compare the target inside with this task or machine.")
     ] = None,
     verify: Annotated[
-        Path | None, typer.Option(metavar="KEY", help="Verify the signature beside it, by this public key (PEM).")
+        Path | None, typer.Option(metavar="KEY", help="Verify the signature beside it, by this public key of SSH.")
     ] = None,
     sign: Annotated[
-        Path | None, typer.Option(metavar="KEY", help="If all is well, sign it with this private key (PEM, ed25519).")
+        Path | None, typer.Option(metavar="KEY", help="If all is well, sign it with this private key of SSH.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -43,7 +43,7 @@ def check(
         exactstate check runs/S3-42-gradient/certificate.json
         exactstate check certificate.json --weights runs/S3-42-gradient --against S3
         exactstate check results/certificates/*.json --json
-        exactstate check certificate.json --sign key.pem
+        exactstate check certificate.json --sign key
         exactstate check certificate.json --verify key.pub
     """
     from exactstate.certify.check import row_of, verdict_of

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,12 @@ from exactstate.extract.result import InputRegions
 from tests.extract.building import side_by_side
 from tests.extract.groups import S3, images_of, is_odd
 from tests.extract.stories import stories
+
+
+def make_key(path: Path) -> tuple[Path, Path]:
+    """A private key of SSH at this path, and the public one beside it."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", path], check=True)
+    return path, path.with_name(f"{path.name}.pub")
 
 
 def constant_errors(error: float, extracted: Extracted) -> RoundingErrors:

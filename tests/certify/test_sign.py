@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,30 +11,16 @@ import pytest
 from exactstate.certify import Certificate
 from exactstate.certify.certificate import sealed
 from exactstate.certify.sign import sign, signature_path, verify
-from exactstate.errors import BackendUnavailable, BrokenFile, InvalidConfig
-from tests.certify.certificates import certificate
+from exactstate.errors import BackendUnavailable, BrokenFile
+from tests.certify.certificates import certificate, make_key
 
-pytest.importorskip("cryptography", reason="signatures need the extra `sign`, which `make install` installs")
+pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="signatures need ssh-keygen, of OpenSSH")
 
 
 @pytest.fixture
 def keys(tmp_path: Path) -> list[tuple[Path, Path]]:
     """Two pairs of a private and a public key."""
-    from cryptography.hazmat.primitives import serialization as form
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    pairs = []
-    for name in "ab":
-        key = Ed25519PrivateKey.generate()
-        private, public = tmp_path / f"{name}.pem", tmp_path / f"{name}.pub"
-        private.write_bytes(
-            key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
-        )  # fmt: skip
-        public.write_bytes(
-            key.public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
-        )  # fmt: skip
-        pairs.append((private, public))
-    return pairs
+    return [make_key(tmp_path / name) for name in "ab"]
 
 
 @pytest.fixture
@@ -45,8 +32,18 @@ def path(tmp_path: Path) -> Path:
 def test_verify_of_a_signature(path: Path, keys: list[tuple[Path, Path]]) -> None:
     assert sign(path, keys[0][0]) == signature_path(path)
     assert verify(path, keys[0][1]) is None
-    assert verify(path, keys[0][0]) is None  # a private key contains the public one
-    assert "was made with another key" in str(verify(path, keys[1][1]))
+    assert "is not a signature of this content by this key" in str(verify(path, keys[1][1]))
+    sign(path, keys[1][0])
+    assert verify(path, keys[1][1]) is None
+
+
+def test_signatures_are_those_of_ssh(path: Path, keys: list[tuple[Path, Path]]) -> None:
+    """Made without us, and verified by us."""
+    subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-n", "exactstate", "-f", keys[0][0], path], check=True)
+    assert verify(path, keys[0][1]) is None
+    signature_path(path).unlink()
+    subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-n", "file", "-f", keys[0][0], path], check=True)
+    assert "is not a signature of this content" in str(verify(path, keys[0][1]))  # of another namespace
 
 
 def test_verify_after_a_change(path: Path, keys: list[tuple[Path, Path]]) -> None:
@@ -59,42 +56,29 @@ def test_verify_after_a_change(path: Path, keys: list[tuple[Path, Path]]) -> Non
         verify(path, keys[0][1])
 
 
-def test_verify_with_the_public_key_of_the_signer_swapped(path: Path, keys: list[tuple[Path, Path]]) -> None:
-    """The key in the signature file is only a hint: the signature is verified by the key that was given."""
-    sign(path, keys[0][0])
-    held = json.loads(signature_path(path).read_text())
-    sign(path, keys[1][0])
-    other = json.loads(signature_path(path).read_text())
-    signature_path(path).write_text(json.dumps({**other, "public_key": held["public_key"]}))
+@pytest.mark.parametrize("text", ["", "{}", "-----BEGIN SSH SIGNATURE-----\n"])
+def test_verify_of_something_else(text: str, path: Path, keys: list[tuple[Path, Path]]) -> None:
+    signature_path(path).write_text(text)
     assert "is not a signature of this content" in str(verify(path, keys[0][1]))
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"format": "exactstate-signature", "version": 1}', "\ud800"])
-def test_verify_of_something_else(text: str, path: Path, keys: list[tuple[Path, Path]]) -> None:
-    signature_path(path).write_bytes(text.encode(errors="surrogatepass"))
-    with pytest.raises(BrokenFile, match="this is not a signature"):
-        verify(path, keys[0][1])
-
-
 def test_sign_with_something_else(path: Path, tmp_path: Path, keys: list[tuple[Path, Path]]) -> None:
-    with pytest.raises(BrokenFile, match=r"the key cannot be read: no such file.*openssl genpkey"):
-        sign(path, tmp_path / "none.pem")
-    with pytest.raises(BrokenFile, match="this is not a private key"):
-        sign(path, keys[0][1])
-    with pytest.raises(BrokenFile, match="this is not a public key"):
-        verify(path, path)
-    from cryptography.hazmat.primitives import serialization as form
-    from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
-
-    other = generate_private_key(SECP256R1())
-    (tmp_path / "ec.pem").write_bytes(other.private_bytes(
-        form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()))  # fmt: skip
-    with pytest.raises(InvalidConfig, match="another algorithm than ed25519"):
-        sign(path, tmp_path / "ec.pem")
+    for key in (tmp_path / "none", path):
+        with pytest.raises(BrokenFile, match=r"this private key cannot sign .*ssh-keygen -t ed25519"):
+            sign(path, key)
     assert not signature_path(path).exists()
+    with pytest.raises(BrokenFile, match="there is no signature to read"):
+        verify(path, keys[0][1])
+    for key in (keys[0][0], path):
+        with pytest.raises(BrokenFile, match="this is not a public key of SSH"):
+            verify(path, key)
+    with pytest.raises(BrokenFile, match="the key cannot be read: no such file"):
+        verify(path, tmp_path / "none")
 
 
-def test_sign_without_the_package(path: Path, keys: list[tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "cryptography.hazmat.primitives", None)
-    with pytest.raises(BackendUnavailable, match="pip install cryptography"):
+def test_sign_without_the_program(
+    path: Path, keys: list[tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BackendUnavailable, match="need the program ssh-keygen"):
         sign(path, keys[0][0])

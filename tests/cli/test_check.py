@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from exactstate.certify import Certificate
 from exactstate.certify.certificate import sealed
 from exactstate.cli._app import run
-from tests.certify.certificates import certificate
+from tests.certify.certificates import certificate, make_key
 from tests.certify.forgery import forged
 
 Captured = pytest.CaptureFixture[str]
@@ -116,17 +117,13 @@ def test_check_of_a_forgery(trained: Path, tmp_path: Path, capsys: Captured) -> 
     assert "its target is not S3" in row["findings"][1]
 
 
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="signatures need ssh-keygen, of OpenSSH")
 def test_check_sign_and_verify(tmp_path: Path, capsys: Captured) -> None:
-    pytest.importorskip("cryptography", reason="signatures need the extra `sign`, which `make install` installs")
-    from cryptography.hazmat.primitives import serialization as form
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    path, key = write(tmp_path, "S3"), tmp_path / "key.pem"
-    private = Ed25519PrivateKey.generate()
-    key.write_bytes(private.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()))
+    path = write(tmp_path, "S3")
+    private, key = make_key(tmp_path / "key")
     assert run(["check", str(path), "--verify", str(key)]) == 2
     assert "there is no signature to read" in capsys.readouterr().err
-    assert run(["check", str(path), "--sign", str(key)]) == 0
+    assert run(["check", str(path), "--sign", str(private)]) == 0
     assert f"signed: {path}.sig" in capsys.readouterr().out
     assert run(["check", str(path), "--verify", str(key)]) == 0
     assert "established: it was signed with the key" in capsys.readouterr().out
@@ -138,7 +135,7 @@ def test_check_sign_and_verify(tmp_path: Path, capsys: Captured) -> None:
 
 def test_check_does_not_sign_what_is_not_valid(tmp_path: Path) -> None:
     path = write(tmp_path, "S3")
-    assert run(["check", str(path), "--against", "Z2", "--sign", "key.pem"]) == 1
+    assert run(["check", str(path), "--against", "Z2", "--sign", "key"]) == 1
     assert not (tmp_path / "S3.json.sig").exists()
 
 

@@ -17,8 +17,6 @@ from pathlib import Path
 
 import pytest
 import typer
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from exactstate.automata import Mealy, Moore, Policy, write_machine
 from exactstate.certify.sign import sign
@@ -26,6 +24,7 @@ from exactstate.cli._app import GUIDE, program, run
 from exactstate.learning import learn_monitor
 from exactstate.runtime import load
 from exactstate.train import train
+from tests.certify.certificates import make_key
 from tests.learning.agents import sessions
 from tests.learning.agents import write as write_sessions
 from tests.learning.test_active import PROGRAM
@@ -118,15 +117,6 @@ def write_logs(folder: Path) -> None:
     (folder / "system").chmod(0o755)
 
 
-def write_keys(folder: Path) -> None:
-    """A pair of keys for certificates."""
-    private = Ed25519PrivateKey.generate()
-    text, none = serialization.Encoding.PEM, serialization.NoEncryption()
-    (folder / "key.pem").write_bytes(private.private_bytes(text, serialization.PrivateFormat.PKCS8, none))
-    public = private.public_key().public_bytes(text, serialization.PublicFormat.SubjectPublicKeyInfo)
-    (folder / "key.pub").write_bytes(public)
-
-
 @pytest.fixture(scope="module")
 def cast(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which somebody has read the first pages: a run, a machine of their own, a story."""
@@ -143,8 +133,8 @@ def cast(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "stories.txt").write_text("Bob has the key. Who has the key?\n")
     (folder / "events.log").write_text("a b a\n")
     shutil.copy(learned / "certificate.json", folder)
-    write_keys(folder)
-    sign(folder / "certificate.json", folder / "key.pem")
+    if shutil.which("ssh-keygen") is not None:
+        sign(folder / "certificate.json", make_key(folder / "key")[0])
     write_logs(folder)
     return folder
 

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from exactstate.automata.congruence import is_congruence as is_congruence
     from exactstate.automata.congruence import join as join
     from exactstate.automata.congruence import meet as meet
-    from exactstate.automata.congruence import principal_congruences as principal_congruences
     from exactstate.automata.congruence import quotient as quotient
     from exactstate.automata.draw.draw import draw as draw
     from exactstate.automata.equivalence import distinguishing_word as distinguishing_word
@@ -24,15 +23,12 @@ if TYPE_CHECKING:
     from exactstate.automata.groups import mathieu11 as mathieu11
     from exactstate.automata.groups import mathieu12 as mathieu12
     from exactstate.automata.groups import permutation as permutation
-    from exactstate.automata.groups import permutation_reset as permutation_reset
-    from exactstate.automata.groups import quaternion as quaternion
     from exactstate.automata.groups import symmetric as symmetric
     from exactstate.automata.io.dot_writer import to_dot as to_dot
     from exactstate.automata.io.formats import read_machine as read_machine
     from exactstate.automata.io.formats import write_machine as write_machine
     from exactstate.automata.isomorphism import isomorphism as isomorphism
     from exactstate.automata.languages import from_tables as from_tables
-    from exactstate.automata.languages import modular_arithmetic as modular_arithmetic
     from exactstate.automata.languages import tomita as tomita
     from exactstate.automata.machine import Mealy as Mealy
     from exactstate.automata.machine import Moore as Moore
@@ -55,18 +51,18 @@ if TYPE_CHECKING:
     from exactstate.automata.run import compose as compose
 
 __all__ = lazy(__name__, {
-    "congruence": ["congruence", "is_congruence", "join", "meet", "principal_congruences", "quotient"],
+    "congruence": ["congruence", "is_congruence", "join", "meet", "quotient"],
     "draw.draw": ["draw"],
     "equivalence": ["distinguishing_word"],
     "factor.factor": ["Factoring", "factor"],
     "groups": [
         "alternating", "cyclic", "dihedral", "flip_flop", "from_maps", "from_permutations", "mathieu11",
-        "mathieu12", "permutation", "permutation_reset", "quaternion", "symmetric",
+        "mathieu12", "permutation", "symmetric",
     ],
     "io.dot_writer": ["to_dot"],
     "io.formats": ["read_machine", "write_machine"],
     "isomorphism": ["isomorphism"],
-    "languages": ["from_tables", "modular_arithmetic", "tomita"],
+    "languages": ["from_tables", "tomita"],
     "machine": ["Mealy", "Moore", "Semiautomaton", "format_word"],
     "minimize": ["canonical", "minimize"],
     "policy": ["Policy", "read_policies"],

@@ -85,14 +85,6 @@ def dihedral(n: int) -> Moore:
     return from_permutations(np.stack([(corners + 1) % n, -corners % n]), names=("r", "s"))
 
 
-def quaternion() -> Moore:
-    """The quaternion group of 8 elements by i and j; the state is the product with the last letter on the left."""
-    units = ("1", "i", "-1", "-i", "j", "k", "-j", "-k")
-    # left multiplication by i and by j, as permutations of the units
-    left = (permutation([(0, 1, 2, 3), (4, 5, 6, 7)], 8), permutation([(0, 4, 2, 6), (1, 7, 3, 5)], 8))
-    return from_maps(left, element_name=lambda images: units[images[0]])
-
-
 def mathieu11() -> Moore:
     """M_11, simple of order 7920, on 11 points by a = (0 1 ... 10), b = (2 6 10 7)(3 9 4 5) and their inverses."""
     a = permutation([range(11)], 11)
@@ -113,16 +105,6 @@ def flip_flop() -> Moore:
     images_of = {"identity": (0, 1), "reset": (0, 0), "set": (1, 1)}
     by_images = {images: name for name, images in images_of.items()}
     return from_maps(list(images_of.values()), element_name=lambda images: by_images[images[0], images[1]])
-
-
-def permutation_reset(n: int) -> Moore:
-    """n states in which every letter permutes or resets: `rotate` (q to q + 1), `swap` (0 with 1), `reset` (to 0)."""
-    if n < 2:
-        raise InvalidMachine(f"a permutation-reset machine has at least 2 states; got {n}.")
-    states = tuple(map(str, range(n)))
-    q = np.arange(n)
-    tables = np.stack([(q + 1) % n, np.where(q < 2, 1 - q, q), np.zeros_like(q)])
-    return Moore(symbols=("rotate", "swap", "reset"), tables=tables, states=states, outputs=states, readout=q)
 
 
 def from_maps(

@@ -1,4 +1,4 @@
-"""Well-known small machines: Tomita's seven languages, modular arithmetic, and any machine from its tables."""
+"""Well-known small machines: Tomita's seven languages, and any machine from its tables."""
 
 from __future__ import annotations
 
@@ -34,28 +34,6 @@ def tomita(number: int) -> Moore:
     zero, one, rejecting = _TOMITA[number]
     readout = [int(q not in rejecting) for q in range(len(zero))]
     return Moore(symbols=("0", "1"), tables=[zero, one], outputs=("reject", "accept"), readout=readout)  # type: ignore[arg-type]
-
-
-def modular_arithmetic(modulus: int) -> Moore:
-    """A pocket calculator for residues: digits, +, - and *, read from left to right without precedence.
-
-    The state is a value and the pending operator, if any ('3', '3+', '3-', '3*'); the start is '0' and the output is
-    the value. A digit is combined with the value by the pending operator; without one it replaces the value. Of several
-    operators in a row the last counts. So '2+3*4' gives 20 modulo m, and '-3' gives m - 3.
-    """
-    if modulus < 1:
-        raise InvalidMachine(f"the modulus is at least 1; got {modulus}.")
-    residues, pending = np.arange(modulus), ("", "+", "-", "*")
-    value = np.tile(residues, len(pending))  # state number: pending * modulus + value
-    digits = [
-        np.concatenate([np.full(modulus, d), residues + d, residues - d, residues * d]) % modulus for d in residues
-    ]
-    operators = [which * modulus + value for which in (1, 2, 3)]
-    names = tuple(map(str, range(modulus)))
-    return Moore(
-        symbols=(*names, *pending[1:]), tables=np.stack([*digits, *operators]),
-        states=tuple(v + operator for operator in pending for v in names), outputs=names, readout=value,
-    )  # fmt: skip
 
 
 def from_tables(

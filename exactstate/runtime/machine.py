@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -68,36 +68,6 @@ class Machine:
         if isinstance(automaton, Moore | Mealy):
             return cls(automaton=automaton, heads=heads, about=about or {})
         return cls(automaton=Moore.of(automaton), heads=heads, about=about or {})
-
-    @classmethod
-    def of_heads(
-        cls,
-        heads: Heads,
-        *,
-        symbols: Sequence[str],
-        outputs: Sequence[str],
-        readout: Ints,
-        about: About | None = None,
-    ) -> Machine:
-        """The joint machine of heads, reading out `heads.joint` (n tuples of indices).
-
-        readout is n, the output in each joint state; or A n, the output on arriving in it by each symbol.
-        """
-        joint = heads.joint
-        names = tuple(f"({', '.join(map(str, indices))})" for indices in joint.indices.tolist())
-        given = np.asarray(readout)
-        fields: dict[str, Any] = {
-            "symbols": tuple(symbols), "states": names, "tables": joint.tables, "outputs": tuple(outputs),
-        }  # fmt: skip
-        if given.ndim == 1:
-            return cls(automaton=Moore(**fields, readout=given), heads=heads, about=about or {})
-        if given.shape != joint.tables.shape:
-            raise InvalidMachine(
-                f"the read-out of these heads has shape {joint.tables.shape[1:]} or {joint.tables.shape}; "
-                f"got {given.shape}."
-            )
-        on_leaving = np.take_along_axis(given, joint.tables.astype(np.intp), axis=1)
-        return cls(automaton=Mealy(**fields, readout=on_leaving), heads=heads, about=about or {})
 
     def with_heads(self) -> Machine:
         """The same machine with the heads that `exactstate.automata.factor` finds; itself if one head is cheapest."""

@@ -19,8 +19,6 @@ from exactstate.automata import (
     mathieu11,
     mathieu12,
     permutation,
-    permutation_reset,
-    quaternion,
     symmetric,
 )
 from exactstate.automata.groups import elements, map_name
@@ -92,17 +90,6 @@ def test_cyclic_adds(n: int) -> None:
     assert machine.symbols == machine.states == machine.outputs == tuple(map(str, range(n)))
 
 
-def test_quaternion_multiplies_like_hamilton() -> None:
-    machine = quaternion()
-    assert machine.n_states == 8
-    assert machine.symbols == ("i", "j")
-    assert machine.states[machine.start] == "1"
-    assert machine.states[machine.run("ii")] == machine.states[machine.run("jj")] == "-1"
-    assert machine.states[machine.run("ji")] == "k"  # the last letter stands on the left: i·j
-    assert machine.states[machine.run("ij")] == "-k"
-    assert machine.states[machine.run("jiji")] == "-1"
-
-
 def test_from_permutations_refuses_bad_generators() -> None:
     with pytest.raises(InvalidMachine, match="generator 1 sends 2 points to 0, so it is not a permutation"):
         from_permutations([[1, 0], [0, 0]])
@@ -169,12 +156,6 @@ def test_flip_flop_remembers_the_last_reset_or_set() -> None:
         assert machine.run(list(word)) == (said[-1] if said else 0)
 
 
-def test_permutation_reset() -> None:
-    machine = permutation_reset(4)
-    assert machine.tables.tolist() == [[1, 2, 3, 0], [1, 0, 2, 3], [0, 0, 0, 0]]
-    assert machine.run(["rotate", "rotate", "rotate", "reset", "swap"]) == 1
-
-
 @pytest.mark.parametrize(
     ("images", "name"),
     [
@@ -199,8 +180,6 @@ def test_from_maps_refuses_broken_maps() -> None:
         from_maps([])
     with pytest.raises(InvalidMachine, match="one row of integers for each letter; got float64"):
         from_maps(np.zeros((1, 2)))
-    with pytest.raises(InvalidMachine, match="at least 2 states; got 1"):
-        permutation_reset(1)
 
 
 def test_from_maps_refuses_too_many_elements() -> None:

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from exactstate.automata import from_tables, modular_arithmetic, tomita
+from exactstate.automata import from_tables, tomita
 from exactstate.errors import InvalidMachine
 
 LANGUAGES = {
@@ -34,30 +34,6 @@ def test_tomita_on_all_words_up_to_length_12(number: int) -> None:
 def test_tomita_has_seven_languages() -> None:
     with pytest.raises(InvalidMachine, match="numbered 1 to 7; got 8"):
         tomita(8)
-
-
-@pytest.mark.parametrize("modulus", [1, 2, 5, 7])
-def test_modular_arithmetic_is_the_calculator(modulus: int) -> None:
-    machine, rng = modular_arithmetic(modulus), np.random.default_rng(modulus)
-    assert machine.n_states == 4 * modulus
-    assert machine.states[machine.start] == "0"
-    for _ in range(200):
-        value, operator, word = 0, "", ""
-        for symbol in rng.choice(list(machine.symbols), rng.integers(1, 12)):
-            word += symbol
-            if symbol in "+-*":
-                operator = symbol
-            else:
-                value, operator = (eval(f"({value}){operator}{symbol}") if operator else int(symbol)), ""
-        assert machine.outputs[machine.readout[machine.run(word)]] == str(value % modulus), word
-
-
-def test_modular_arithmetic_as_documented() -> None:
-    machine = modular_arithmetic(7)
-    assert machine.outputs[machine.readout[machine.run("2+3*4")]] == str(20 % 7)
-    assert machine.outputs[machine.readout[machine.run("-3")]] == str(-3 % 7)
-    with pytest.raises(InvalidMachine, match="modulus is at least 1; got 0"):
-        modular_arithmetic(0)
 
 
 def test_from_tables() -> None:

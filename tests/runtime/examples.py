@@ -82,11 +82,19 @@ def counters(sizes: tuple[int, ...], symbols: int, rng: np.random.Generator) -> 
     return Heads(tables, tuple(int(rng.integers(d)) for d in sizes))
 
 
+def joint_machine(heads: Heads, readout: np.ndarray) -> Machine:
+    """The joint machine of heads; readout[q] is what it says in joint state q."""
+    automaton = Moore(
+        symbols=names(heads.n_symbols),
+        tables=heads.joint.tables,
+        outputs=names(int(readout.max()) + 1),
+        readout=readout,
+    )
+    return Machine.of(automaton, heads=heads)
+
+
 def of_heads(heads: Heads, rng: np.random.Generator, outputs: int = 3) -> Machine:
-    n = heads.joint.tables.shape[1]
-    return Machine.of_heads(
-        heads, symbols=names(heads.n_symbols), outputs=names(outputs), readout=rng.integers(0, outputs, n)
-    )  # fmt: skip
+    return joint_machine(heads, rng.integers(0, outputs, heads.joint.tables.shape[1]))
 
 
 def traffic_light() -> Machine:

@@ -17,10 +17,7 @@ def test_joint_machine_is_the_reachable_product() -> None:
     rng = np.random.default_rng(1)
     for sizes in ((4,), (2, 3), (3, 3, 2), (5, 1, 4)):
         side_by_side = examples.counters(sizes, 3, rng)
-        machine = Machine.of_heads(
-            side_by_side, symbols=("a", "b", "c"), outputs=("0", "1"),
-            readout=np.arange(side_by_side.joint.tables.shape[1]) % 2,
-        )  # fmt: skip
+        machine = examples.joint_machine(side_by_side, np.arange(side_by_side.joint.tables.shape[1]) % 2)
         product = reduce(
             parallel,
             [Semiautomaton(symbols=("a", "b", "c"), tables=table) for table in side_by_side.tables],
@@ -37,9 +34,7 @@ def test_joint_of_m11_reaches_7920_of_14641() -> None:
     machine = examples.m11(np.random.default_rng(2))
     assert machine.heads is not None
     assert machine.heads.joint.tables.shape == (4, 7920)
-    alone = Machine.of_heads(
-        machine.heads, symbols=machine.symbols, outputs=("x",), readout=np.zeros(7920, np.int64)
-    )  # fmt: skip
+    alone = examples.joint_machine(machine.heads, np.zeros(7920, np.int64))
     states = np.unique(heads.states_of(machine.heads, mathieu11(), 0))
     assert len(states) == 7920
     assert alone.n_states == 7920
@@ -54,23 +49,6 @@ def test_joint_numbers_breadth_first_and_word_to_is_shortest() -> None:
         for symbol in joint.word_to(q):
             state = int(joint.tables[symbol, state])
         assert state == q
-
-
-def test_of_heads_with_a_readout_on_arrival() -> None:
-    """readout[a, j]: what is said when symbol a has led to joint state j, as a layer says it."""
-    rng = np.random.default_rng(4)
-    side_by_side = examples.counters((3, 4), 2, rng)
-    tables = side_by_side.joint.tables
-    readout = rng.integers(0, 5, tables.shape)
-    machine = Machine.of_heads(side_by_side, symbols=("a", "b"), outputs=examples.names(5), readout=readout)
-    word = rng.integers(0, 2, 300)
-    state, said = 0, []
-    for symbol in word.tolist():
-        state = int(tables[symbol, state])
-        said.append(int(readout[symbol, state]))
-    assert machine.output_ids(word).tolist() == said
-    with pytest.raises(InvalidMachine, match="the read-out of these heads has shape"):
-        Machine.of_heads(side_by_side, symbols=("a", "b"), outputs=("0",), readout=np.zeros((3, 2), int))
 
 
 def test_states_of_redundant_heads() -> None:

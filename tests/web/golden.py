@@ -71,7 +71,7 @@ def runs() -> list[dict[str, Any]]:
         word = rng.integers(0, len(machine.symbols), int(rng.integers(0, 70))).tolist()
         rows.append({
             "json": to_json(automaton),
-            "dot": to_dot(automaton, merge=i % 2 == 1, dialect=("learnlib", "aalpy")[i % 5 == 0]),
+            "dot": to_dot(automaton, dialect=("learnlib", "aalpy")[i % 5 == 0]),
             "word": [machine.symbols[a] for a in word],
             "states": [machine.automaton.states[q] for q in machine.trajectory(np.array(word, int)).tolist()],
             "outputs": machine.outputs([machine.symbols[a] for a in word]),

@@ -226,14 +226,6 @@ def numbered(names: Iterable[str]) -> dict[str, int]:
     return {name: number for number, name in enumerate(dict.fromkeys(names))}
 
 
-def naturally(names: Iterable[str]) -> list[str]:
-    """The names in order of first appearance, or by value when all of them are whole numbers."""
-    distinct = list(dict.fromkeys(names))
-    plain = all(name.isascii() and name.isdigit() and (name == "0" or name[0] != "0") for name in distinct)
-    # by length and then by letters: the order of the values, without turning a million digits into one
-    return sorted(distinct, key=lambda name: (len(name), name)) if plain else distinct
-
-
 def fresh(name: str, taken: Iterable[str]) -> str:
     """The name, or the first of name_1, name_2, ... that is not taken."""
     used = set(taken)

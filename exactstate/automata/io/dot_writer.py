@@ -11,7 +11,7 @@ the separators that could follow it are percent-encoded UTF-8: `a/b` becomes `a%
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Literal, get_args
 from urllib.parse import quote, unquote
 
@@ -25,37 +25,30 @@ from exactstate.errors import InvalidMachine
 Dialect = Literal["learnlib", "aalpy"]
 
 
-def to_dot(machine: Semiautomaton, *, dialect: Dialect = "learnlib", merge: bool = False) -> str:
+def to_dot(machine: Semiautomaton, *, dialect: Dialect = "learnlib") -> str:
     """The machine as DOT text.
 
     The dialects differ for Moore machines only: LearnLib writes the label `name / output`, AALpy and AutomataWiki
-    the record `name|output`. With `merge`, parallel edges are one arrow with a label of several lines, which is
-    easier to look at and which only our reader can split again.
+    the record `name|output`.
     """
     one_of("dialect", dialect, get_args(Dialect))
-    lines = ["digraph machine {", *_header(machine, merge)]
+    lines = ["digraph machine {", *_header(machine)]
     lines += [f"\ts{q} [{look}];" for q, look in enumerate(_looks(machine, dialect))]
-    lines += _edges(machine, merge)
+    lines += _edges(machine)
     if isinstance(machine, Moore | Mealy):
         lines += ['\t__start0 [label="" shape="none" width="0" height="0"];', f"\t__start0 -> s{machine.start};"]
     return "\n".join([*lines, "}", ""])
 
 
-def _header(machine: Semiautomaton, merge: bool) -> Iterator[str]:
+def _header(machine: Semiautomaton) -> Iterator[str]:
     """The mark of our own files, and the orders that the order of lines does not give."""
     yield f'\texactstate_machine="{kind_of(machine)}";'
-    if merge:
-        yield f'\texactstate_symbols="{_listed(machine.symbols)}";'
     if isinstance(machine, Moore | Mealy) and kind_of(machine) != "dfa":
         # states, and for Mealy the symbols within a state, in the order in which the lines come
         readout = np.ravel(machine.readout.T)
         _, first = np.unique(readout, return_index=True)
-        if readout[np.sort(first)].tolist() != list(range(len(machine.outputs))) or merge:
-            yield f'\texactstate_outputs="{_listed(machine.outputs)}";'
-
-
-def _listed(names: Iterable[str]) -> str:
-    return "|".join(escape(name, "|") for name in names)
+        if readout[np.sort(first)].tolist() != list(range(len(machine.outputs))):
+            yield f'\texactstate_outputs="{"|".join(escape(name, "|") for name in machine.outputs)}";'
 
 
 def _looks(machine: Semiautomaton, dialect: Dialect) -> Iterator[str]:
@@ -74,24 +67,16 @@ def _looks(machine: Semiautomaton, dialect: Dialect) -> Iterator[str]:
             yield f'shape="record" style="rounded" label="{label}|{output}"'
 
 
-def _edges(machine: Semiautomaton, merge: bool) -> Iterator[str]:
-    """One line per transition, or per pair of states; states in order, symbols in order."""
-    tables = machine.tables.T.tolist()
+def _edges(machine: Semiautomaton) -> Iterator[str]:
+    """One line per transition; states in order, symbols in order."""
     symbols = [escape(name, "/" if isinstance(machine, Mealy) else "") for name in machine.symbols]
     labels = [symbols] * machine.n_states
     if isinstance(machine, Mealy):
         outputs = [escape(name) for name in machine.outputs]
         labels = [[f"{a}/{outputs[b]}" for a, b in zip(symbols, row, strict=True)] for row in machine.readout.T]
-    labelled: Iterable[tuple[int, str]]
-    for q, (row, row_labels) in enumerate(zip(tables, labels, strict=True)):
-        if merge:
-            arrows: dict[int, list[str]] = {}
-            for target, label in zip(row, row_labels, strict=True):
-                arrows.setdefault(target, []).append(label)
-            labelled = ((target, "\\n".join(lines)) for target, lines in arrows.items())
-        else:
-            labelled = zip(row, row_labels, strict=True)
-        yield from (f'\ts{q} -> s{target} [label="{label}"];' for target, label in labelled)
+    for q, (row, row_labels) in enumerate(zip(machine.tables.T.tolist(), labels, strict=True)):
+        for target, label in zip(row, row_labels, strict=True):
+            yield f'\ts{q} -> s{target} [label="{label}"];'
 
 
 _MARKER = "__start0"

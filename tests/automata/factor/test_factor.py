@@ -17,12 +17,12 @@ from exactstate.automata import (
     mathieu11,
     minimize,
     parallel,
-    quaternion,
     symmetric,
     tomita,
 )
 from exactstate.automata.factor.factor import Factoring, check_factoring, factor, factor_into
 from exactstate.errors import InvalidInput
+from tests.automata.machines import quaternion
 from tests.automata.oracles import partitions
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from exactstate.automata import Semiautomaton, alternating, cyclic, dihedral, mathieu11, quaternion, symmetric
+from exactstate.automata import Semiautomaton, alternating, cyclic, dihedral, mathieu11, symmetric
 from exactstate.automata.congruence import meet, merge
 from exactstate.automata.factor.lattice import Work, first_states, lattice, monolith
 from exactstate.errors import BudgetExceeded
+from tests.automata.machines import quaternion
 from tests.automata.oracles import partitions
 from tests.cases import in_one_case
 

@@ -3,11 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from exactstate.automata import alternating, cyclic, flip_flop, modular_arithmetic, symmetric, tomita
+from exactstate.automata import alternating, cyclic, flip_flop, symmetric, tomita
 from exactstate.automata.congruence import is_congruence, meet
 from exactstate.automata.factor.cover import cheapest_cover
 from exactstate.automata.factor.lattice import Work, lattice
 from exactstate.automata.factor.search import cost, search
+from tests.automata.machines import modular_arithmetic
 
 PLENTY = 10**9
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from sympy.combinatorics import Permutation, PermutationGroup
 
-from exactstate.automata import Semiautomaton, flip_flop, modular_arithmetic, permutation_reset, symmetric, tomita
+from exactstate.automata import Semiautomaton, flip_flop, symmetric, tomita
 from exactstate.automata.properties.monoid import Subgroup, aperiodic, cyclic_powers, group, transition_monoid
+from tests.automata.machines import modular_arithmetic, permutation_reset
 from tests.automata.oracles import closure
 from tests.cases import in_one_case
 

@@ -9,16 +9,13 @@ import typer
 
 from exactstate.cli._machines import Missing, read_any
 from exactstate.cli._output import AsJson, print_json, print_text
-from exactstate.errors import unknown
-
-PICTURES = (".svg", ".dot", ".gv")
 
 
 def diff(
     first: Annotated[str, typer.Argument(metavar="A", help="A machine file, a task, or the folder of a run.")],
     second: Annotated[str, typer.Argument(metavar="B", help="What to compare it with.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="A picture of both: .svg or .dot.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="A picture of both: .svg, .png or .pdf.")
     ] = None,
     missing: Missing = "refuse",
     as_json: AsJson = False,
@@ -37,17 +34,15 @@ def diff(
         exactstate diff old.dot new.dot --missing sink --json
     """
     from exactstate.automata.difference import difference
+    from exactstate.automata.draw.save import picture_format, save
 
-    if output is not None and output.suffix.lower() not in PICTURES:
-        raise unknown("ending", output.suffix or str(output), PICTURES)
+    if output is not None:
+        picture_format(output)
     found = difference(read_any(first, missing), read_any(second, missing))
     if output is not None:
-        from exactstate.automata.draw.difference import difference_dot, difference_svg
-        from exactstate.records import write_atomically
+        from exactstate.report.figures.machine import paint
 
-        names = (Path(first).name, Path(second).name)
-        draw = difference_svg if output.suffix.lower() == ".svg" else difference_dot
-        write_atomically(output, draw(found, names))
+        save(paint(found.first, found.second, (Path(first).name, Path(second).name)), output)
     if as_json:
         print_json({
             "first": first, "second": second, "equivalent": bool(found), "symbols": list(found.symbols),

@@ -9,7 +9,6 @@ import pytest
 
 from exactstate.automata import Mealy, Moore, tomita
 from exactstate.automata.difference import difference
-from exactstate.automata.draw.difference import difference_dot, difference_svg
 from exactstate.errors import InvalidMachine
 from tests.learning.machines import handshake, sessions
 
@@ -73,15 +72,6 @@ def test_difference_of_moore_and_mealy():
     assert difference(machine, machine.to_mealy())
     other = Moore(symbols=machine.symbols, tables=machine.tables, outputs=machine.outputs, readout=1 - machine.readout)
     assert difference(machine, other).word is not None
-
-
-def test_difference_pictures_have_one_legend():
-    found = difference(handshake(), changed(handshake(), 4, 4, output=1))
-    svg, dot = difference_svg(found, ("a<.dot", "b.dot")), difference_dot(found)
-    assert "only in a&lt;.dot" in svg
-    assert svg.count("<circle") == 6
-    assert "data/ack" in svg
-    assert dot.count("#c0392b") == 2  # the edge and its label, only in the first
 
 
 def test_difference_shows_a_name_on_one_line():

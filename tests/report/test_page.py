@@ -79,7 +79,7 @@ def test_page_of_says_what_the_certificate_says(s3: Path) -> None:
     assert f"proved for {' and '.join(content['proved'])}." in text
     assert content["weights"] in text
     assert "without access to the target. It has the same transitions." in text
-    assert page.count("data:image/svg+xml") == 2
+    assert page.count("data:image/svg+xml") == 3  # training, and two machines
 
 
 def test_page_of_shows_every_entry_of_every_table(s3: Path) -> None:
@@ -208,7 +208,7 @@ def test_page_of_a_long_history_has_a_small_chart(tmp_path: Path) -> None:
     losses = np.random.default_rng(0).random(5_000)
     rows = [{"attempt": 0, "phase": "end_to_end", "step": k + 1, "loss": loss} for k, loss in enumerate(losses)]
     (tmp_path / "history.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert len(without_play(page_of(tmp_path))) < 30_000
+    assert len(without_play(page_of(tmp_path))) < 60_000  # the history has 400 kB
 
 
 def who_has(story: str) -> str:

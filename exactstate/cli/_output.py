@@ -70,65 +70,31 @@ def print_text(*lines: object) -> None:
     print(printable("\n".join(map(str, lines))))
 
 
-def with_progress(items: Sequence[Item], *, name: Callable[[Item], str]) -> Iterator[Item]:
-    """The items, with a progress bar on standard error after one second; none when that is not a terminal."""
+@contextmanager
+def progress(line: str) -> Iterator[Callable[..., None] | None]:
+    """A status line on standard error after one second, such as "{:,} traces"; None when that is not a terminal."""
     if not sys.stderr.isatty():
-        yield from items
+        yield None
         return
     from threading import Timer
 
-    from rich.progress import Progress
-
-    with Progress(console=console(stderr=True), transient=True) as bar:
-        shown = bar.add_task("", total=len(items), visible=False)
-        after_a_second = Timer(1, bar.update, (shown,), {"visible": True, "refresh": True})
-        after_a_second.start()
-        try:
-            for item in items:
-                bar.update(shown, description=name(item))
-                yield item
-                bar.advance(shown)
-        finally:
-            after_a_second.cancel()
-
-
-@contextmanager
-def length_progress(unit: str = "length") -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar for (length read, maximum length); None when standard error is not a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=console(stderr=True), transient=True) as bar:
-        shown = bar.add_task("", total=None)
-        yield lambda read, longest: bar.update(
-            shown, total=longest, completed=read, description=f"{unit} {read:,} of {longest:,}"
-        )
-
-
-@contextmanager
-def count_progress(line: str) -> Iterator[Callable[..., None] | None]:
-    """A status line for counts, such as "{:,} traces", after one second; None when standard error is no terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    began, status = time.monotonic(), console(stderr=True).status("")
-    started = False
-
-    def watch(*counts: int) -> None:
-        nonlocal started
-        if time.monotonic() - began > 1:
-            if not started:
-                status.start()
-                started = True
-            status.update(line.format(*counts))
-
+    status = console(stderr=True).status("")
+    after_a_second = Timer(1, status.start)
+    after_a_second.start()
     try:
-        yield watch
+        yield lambda *counts: status.update(line.format(*counts))
     finally:
-        if started:
-            status.stop()
+        after_a_second.cancel()
+        status.stop()
+
+
+def with_progress(items: Sequence[Item], *, name: Callable[[Item], str]) -> Iterator[Item]:
+    """The items; each one's name is the status line while it is worked on."""
+    with progress("{}") as watch:
+        for item in items:
+            if watch is not None:
+                watch(name(item))
+            yield item
 
 
 class TrainingStatus:

@@ -10,7 +10,7 @@ import typer
 from exactstate._text import one_line
 from exactstate.cli._cluster import Cluster, Partition, Workers
 from exactstate.cli._machines import Missing, read_any
-from exactstate.cli._output import AsJson, count_progress, print_json, print_text
+from exactstate.cli._output import AsJson, print_json, print_text, progress
 
 
 def conform(
@@ -45,7 +45,7 @@ def conform(
     from exactstate.learning.logs import read_log
 
     target = read_any(machine, missing)
-    with count_progress("{:,} traces, {:,} symbols") as watch:
+    with progress("{:,} traces, {:,} symbols") as watch:
         if cluster is None:
             found = check(target, read_log(log, format=format, separator=separator), watch=watch)
         else:

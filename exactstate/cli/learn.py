@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from exactstate.cli._cluster import Cluster, Partition, Workers
-from exactstate.cli._output import AsJson, count_progress, print_json, print_text
+from exactstate.cli._output import AsJson, print_json, print_text, progress
 from exactstate.errors import InvalidConfig, NotLearned
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _learn(
         return learn_by_gradient(
             read_log(log, format=format, separator=separator), noise=share, missing=missing, seed=seed
         )
-    with count_progress("{:,} traces, {:,} prefixes") as watch:
+    with progress("{:,} traces, {:,} prefixes") as watch:
         if cluster is None:
             tree = read_tree(log, format=format, separator=separator, watch=watch)
         else:
@@ -158,7 +158,7 @@ def _ask(
     if engine not in ENGINES:
         raise InvalidConfig(f"--engine is one of {', '.join(ENGINES)}; got {engine!r}.")
     names = [name.strip() for name in symbols.split(",") if name.strip()]
-    with count_progress("{:,} queries, {:,} symbols") as watch, ProcessSystem(command) as system:
+    with progress("{:,} queries, {:,} symbols") as watch, ProcessSystem(command) as system:
         return learn_actively(
             system.query, names, engine=engine, max_queries=max_queries, extra_states=extra_states, cache=cache,
             seed=seed, watch=watch,

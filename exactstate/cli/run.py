@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from exactstate.cli._cluster import Cluster, Partition, Workers
-from exactstate.cli._output import AsJson, length_progress
+from exactstate.cli._output import AsJson, progress
 from exactstate.errors import BrokenFile, InvalidConfig, InvalidWord
 
 if TYPE_CHECKING:
@@ -99,10 +99,10 @@ def _on_cluster(
     if not files:
         raise InvalidConfig("a cluster reads files, not standard input; name one or more.")
     out = sys.stdout.buffer
-    with length_progress("bytes") as progress:
+    with progress("bytes {:,} of {:,}") as watch:
         try:
             return run_files(
-                machine, files, out.write, address=address, workers=workers, partition=partition, progress=progress,
+                machine, files, out.write, address=address, workers=workers, partition=partition, progress=watch,
                 **options,
             )  # fmt: skip
         finally:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from exactstate.cli._errors import Interrupted
-from exactstate.cli._output import AsJson, length_progress, print_json, print_text
+from exactstate.cli._output import AsJson, print_json, print_text, progress
 
 MAX_LENGTH, MAX_BATCH = 1 << 40, 1 << 20
 """Limits of the options; 2^40 symbols take days."""
@@ -50,10 +50,10 @@ def sweep(
     from exactstate.train.run_dir import RunDir
 
     try:
-        with length_progress() as progress:
+        with progress("length {:,} of {:,}") as watch:
             swept, row = sweep_run(
                 run, max_length=max_length, batch=batch, seed=seed, format=format, exact_forward=exact_forward,
-                progress=progress,
+                progress=watch,
             )  # fmt: skip
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted; repeat the command to resume the sweep of {run}.") from None

@@ -1,4 +1,4 @@
-"""Progress bars and status lines: on a terminal, and nowhere else."""
+"""Status lines: on a terminal, and nowhere else."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from exactstate.cli._output import with_progress
 
 class Timer:
     "Its time passes when an item says so."
-    def __init__(self, seconds, call, arguments, options):
-        Timer.seconds, Timer.ring = seconds, lambda: call(*arguments, **options)
+    def __init__(self, seconds, call):
+        Timer.seconds, Timer.ring = seconds, call
     def start(self): pass
     cancel = start
 
 threading.Timer = Timer
-for pause in with_progress([0, {pause}, 0], name="pause {{}}".format):
+for pause in with_progress([0, {pause}], name="pause {{}}".format):
     if pause > Timer.seconds:
         Timer.ring()
 print("done")
@@ -36,21 +36,24 @@ def at_a_terminal(pause: int) -> str:
     program = [sys.executable, "-c", PROGRAM.format(pause=pause)]
     done = subprocess.run(program, stderr=theirs, stdout=subprocess.PIPE, text=True, env=os.environ | {"TERM": "xterm"})
     os.close(theirs)
-    shown = os.read(ours, 1 << 16).decode()
+    try:
+        shown = os.read(ours, 1 << 16).decode()
+    except OSError:  # nothing was written
+        shown = ""
     os.close(ours)
     assert (done.returncode, done.stdout) == (0, "done\n")
     return shown
 
 
-def test_with_progress_shows_a_bar_while_one_item_takes_long() -> None:
+def test_with_progress_shows_a_line_while_one_item_takes_long() -> None:
     assert "pause 2" in at_a_terminal(2)
 
 
-def test_with_progress_shows_no_bar_for_quick_items() -> None:
+def test_with_progress_shows_no_line_for_quick_items() -> None:
     assert "pause" not in at_a_terminal(0)
 
 
-def test_with_progress_shows_no_bar_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_progress_shows_no_line_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(with_progress([1, 2, 3], name=str)) == [1, 2, 3]
     assert capsys.readouterr() == ("", "")
 

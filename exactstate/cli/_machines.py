@@ -16,6 +16,16 @@ WAYS = {"refuse": "error", "sink": "sink", "loop": "loop"}
 Missing = Annotated[str, typer.Option(help="Where a file has no transition: refuse it, lead to a sink, or add a loop.")]
 
 
+def named_machine(name: str) -> tuple[str, Moore | Mealy]:
+    """(its name, the machine) of a task, a file or a run."""
+    from exactstate.tasks.registry import by_name
+
+    path = Path(name)
+    task = None if path.exists() else by_name(name)
+    title = path.name if path.is_dir() else path.stem if task is None else task.name
+    return title, read_any(name)
+
+
 def read_any(name: str, missing: str = "refuse") -> Moore | Mealy:
     """The machine of a task, a file or a run; incomplete files are completed as `missing` says."""
     from exactstate.automata import Moore, read_machine
@@ -30,7 +40,7 @@ def read_any(name: str, missing: str = "refuse") -> Moore | Mealy:
 
         machine = RunDir(path).machine()
         if machine is None:
-            raise BrokenFile(path, "this run has no machine.")
+            raise BrokenFile(path, f"there is no {RunDir(path).machine_path.name} here; name the folder of a run.")
         return machine.automaton
     if not path.exists() and (task := by_name(name)) is not None:
         return task.machine

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from exactstate import records
 from exactstate.cli._errors import CommandGroup
+from exactstate.cli._machines import named_machine
 from exactstate.cli._output import AsJson, print_json, print_text
 from exactstate.errors import BrokenFile, InvalidConfig, unknown
 from exactstate.records import Row
 
-if TYPE_CHECKING:
-    from exactstate.automata import Mealy, Moore
-
 ENDINGS = (".svg", ".png", ".pdf", ".dot")
-Margins = list[float | None] | None
 
 Picture = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Output file: .svg, .png or .pdf.")]
 RowsAsJson = Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")]
@@ -49,62 +46,30 @@ def machine(
         exactstate figure machine runs/S3-42-gradient -o learned.svg
         exactstate figure machine mine.dot --beside Tomita4 -o both.svg
     """
-    from exactstate.automata import write_machine
-    from exactstate.automata.draw import draw
+    from exactstate.automata import draw, write_machine
+    from exactstate.automata.draw.save import save
+    from exactstate.report.figures.machine import compare, paint
+    from exactstate.train.run_dir import RunDir
 
     if output.suffix.lower() not in ENDINGS:
         raise unknown("ending", output.suffix or str(output), ENDINGS)
-    title, drawn = _machine_of(name)
-    beside = beside or _target_of(Path(name))
+    title, drawn = named_machine(name)
+    other = named_machine(beside) if beside is not None else None
+    if other is None and RunDir(name).exists:
+        task = RunDir(name).task()
+        other = task.name, task.machine
     notes: list[str] = []
     if output.suffix.lower() == ".dot":
         write_machine(drawn, output)
-    elif beside is not None:
-        notes = _side_by_side((title, drawn), _machine_of(beside), output)
+    elif other is not None:
+        save(paint(drawn, other[1], (title, other[0])), output)
+        notes = [compare(drawn, other[1])[1]]
     else:
         notes = draw(drawn, output, title=title)
     if as_json:
         print_json({"task": title, "states": drawn.n_states, "file": str(output), "notes": notes})
     else:
         print_text(f"{title}, {drawn.n_states} states: {output}", *notes)
-
-
-def _machine_of(name: str) -> tuple[str, Moore | Mealy]:
-    """(name, machine) of a task, a file, or a run's folder."""
-    from exactstate.tasks import task
-    from exactstate.train.run_dir import RunDir
-
-    folder = Path(name)
-    if folder.is_dir():
-        machine = RunDir(folder).machine_path
-        if not machine.exists():
-            raise BrokenFile(
-                folder, f"there is no {machine.name} here; name the folder of a run of `exactstate train`."
-            )
-        return folder.name, task(machine).machine
-    named = task(name)
-    return named.name, named.machine
-
-
-def _target_of(folder: Path) -> str | None:
-    """The target of a run: a machine file or the name of a task; None if this is not a run."""
-    from exactstate.train.run_dir import RunDir
-
-    run = RunDir(folder)
-    if run.target_path.exists():
-        return str(run.target_path)
-    try:
-        return str(run.config()["task"])
-    except BrokenFile:
-        return None
-
-
-def _side_by_side(first: tuple[str, Any], second: tuple[str, Any], output: Path) -> list[str]:
-    from exactstate.automata.draw.save import save
-    from exactstate.report.figures.machine import compare, paint
-
-    save(paint(first[1], second[1], (first[0], second[0])), output)
-    return [compare(first[1], second[1])[1]]
 
 
 @app.command("tables")
@@ -179,8 +144,9 @@ def sweep(
 
 def table_rows(name: str) -> tuple[str, list[Row]]:
     """(title, rows for `exactstate.report.figures.tables`) of a run, a certificate, a machine file or a task."""
-    from exactstate.report.figures.tables import rows_of_machine
-    from exactstate.tasks import task
+    from exactstate.automata import factor
+    from exactstate.report.figures.tables import rows_of_heads
+    from exactstate.runtime import load
     from exactstate.train.run_dir import RunDir
 
     path = Path(name)
@@ -189,12 +155,10 @@ def table_rows(name: str) -> tuple[str, list[Row]]:
         path = run.certificate_path if run.certificate_path.exists() else run.machine_path
     if path.suffix == ".json" and path.is_file() and _is_certificate(path):
         return _certificate_rows(path)
-    if path.is_file() and path.suffix in (".json", ".exactstate"):
-        rows = _machine_rows(path)
-        if rows:
-            return path.stem, rows
-    named = task(str(path) if path.is_file() else name)
-    return f"{named.name}, heads of its factorization", rows_of_machine(named.machine)
+    if path.is_file() and path.suffix in (".json", ".exactstate") and (heads := load(path).heads) is not None:
+        return path.stem, rows_of_heads(load(path).symbols, heads.tables)
+    title, machine = named_machine(str(path) if path.is_file() else name)
+    return f"{title}, heads of its factorization", rows_of_heads(machine.symbols, factor(machine).tables)
 
 
 def _is_certificate(path: Path) -> bool:
@@ -203,39 +167,16 @@ def _is_certificate(path: Path) -> bool:
 
 def _certificate_rows(path: Path) -> tuple[str, list[Row]]:
     from exactstate.certify import Certificate
+    from exactstate.report.tables import input_name
 
     certificate = Certificate.read(path)
-    content, rows = certificate.content, []
+    content: dict[str, Any] = certificate.content
+    rows: list[Row] = []
     for layer, about in enumerate(content["layers"]):
         for head, tables in enumerate(about["tables"]):
+            of_symbols = content["margins"]["logits"][layer][head] if layer == 0 and content["reach"] == 1 else None
             for window, table in zip(about["windows"], tables, strict=True):
-                symbol, margins = _window(content, layer, head, window)
+                symbol = " | ".join(input_name(content, layer, at) for at in window)
+                margins = None if of_symbols is None else of_symbols[window[-1]]
                 rows.append({"layer": layer, "head": head, "symbol": symbol, "table": table, "margins": margins})
     return certificate.name, rows
-
-
-def _window(content: dict[str, Any], layer: int, head: int, window: list[int]) -> tuple[str, Margins]:
-    """(the inputs in a window, the margins there: recorded per symbol, so only for windows of one symbol)."""
-    names = ["-" if at < 0 else _name(content, layer, at) for at in window]
-    margins = content["margins"]["logits"][layer][head][window[-1]] if layer == 0 and len(window) == 1 else None
-    return " | ".join(names), margins
-
-
-def _name(content: dict[str, Any], layer: int, at: int) -> str:
-    """An input of a layer: the symbol and, above the first layer, the indices of the heads below."""
-    below, *indices = content["layers"][layer]["inputs"][at]
-    if layer == 0:
-        return str(content["symbols"][below])
-    return f"{_name(content, layer - 1, below)} {''.join(map(str, indices))}"
-
-
-def _machine_rows(path: Path) -> list[Row]:
-    from exactstate.runtime import load
-
-    machine = load(path)
-    if machine.heads is None:
-        return []
-    return [
-        {"layer": 0, "head": h, "symbol": symbol, "table": [int(k) for k in table], "margins": None}
-        for h, head in enumerate(machine.heads.tables) for symbol, table in zip(machine.symbols, head, strict=True)
-    ]  # fmt: skip

@@ -74,7 +74,7 @@ def _table(
 def _layer(content: dict[str, Any], depth: int) -> dict[str, Any]:
     """A row for every window: the last symbols, in upper layers with the indices of the layer below."""
     layer = content["layers"][depth]
-    windows = [" ".join(_input(content, depth, one) for one in window) for window in layer["windows"]]
+    windows = [" ".join(input_name(content, depth, one) for one in window) for window in layer["windows"]]
     tables = [
         _table(head, windows, layer["tables"][head], layer["start"][head], max_rows=MAX_WINDOWS)
         for head in range(min(len(layer["heads"]), MAX_TABLES))
@@ -82,14 +82,14 @@ def _layer(content: dict[str, Any], depth: int) -> dict[str, Any]:
     return {"sizes": " ".join(map(str, layer["heads"])), "windows": f"{len(windows):,}", "tables": tables}
 
 
-def _input(content: dict[str, Any], depth: int, number: int) -> str:
+def input_name(content: dict[str, Any], depth: int, number: int) -> str:
     """What a layer reads at a step: the symbol, and the indices of the heads below; a dot before the word began."""
     if number < 0:
         return "·"
     source = content["layers"][depth]["inputs"][number]
     if depth == 0:
         return str(content["symbols"][source[0]])
-    symbol = _input(content, depth - 1, source[0])
+    symbol = input_name(content, depth - 1, source[0])
     return f"{symbol} ({' '.join(map(str, source[1:]))})"
 
 

@@ -86,7 +86,7 @@ def test_table_rows_of_a_stack_are_named_by_their_window(tmp_path: Path) -> None
     _, rows = table_rows(str(path))
     first = [row["symbol"] for row in rows if (row["layer"], row["head"]) == (0, 0)]
     words = {word for window in first for word in window.split(" | ")}
-    assert words <= {"-", *content["symbols"]}
+    assert words <= {"·", *content["symbols"]}
     above = [row["symbol"] for row in rows if row["layer"] == 1]
     assert len(set(above)) == len(content["layers"][1]["windows"])
     assert all(row["margins"] is None for row in rows)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from exactstate.automata import Semiautomaton, factor
+from exactstate._types import Ints
 from exactstate.automata.draw.scene import abbreviate
 from exactstate.records import Row
 from exactstate.report.figures.style import GREY, INK, PAGE, of_kind, sheet, styled
@@ -25,11 +25,11 @@ MAX_NUMBERED = 12
 """Up to so many indices, the matrix has their numbers beside it."""
 
 
-def rows_of_machine(machine: Semiautomaton) -> list[Row]:
-    """The tables of the heads of a machine's factorization."""
+def rows_of_heads(symbols: Sequence[str], heads: Sequence[Ints]) -> list[Row]:
+    """The tables of heads, A d each."""
     return [
-        {"layer": 0, "head": h, "symbol": symbol, "table": [int(k) for k in table], "margins": None}
-        for h, head in enumerate(factor(machine).tables) for symbol, table in zip(machine.symbols, head, strict=True)
+        {"layer": 0, "head": h, "symbol": symbol, "table": table, "margins": None}
+        for h, head in enumerate(heads) for symbol, table in zip(symbols, head.tolist(), strict=True)
     ]  # fmt: skip
 
 

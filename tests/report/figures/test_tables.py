@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from exactstate.automata import symmetric
+from exactstate.automata import factor, symmetric
 from exactstate.report.figures import tables
 from tests.report.figures.drawn import nothing_sticks_out, svg, words
 
@@ -59,10 +59,10 @@ def test_paint_counts_omitted_symbols() -> None:
     assert "the first 8 of 11 symbols" in words(figure)
 
 
-def test_rows_of_machine_compute_the_machine() -> None:
+def test_rows_of_heads_compute_the_machine() -> None:
     """Running the heads by hand and the machine side by side never merges two states of the machine."""
     machine = symmetric(3)
-    rows = tables.rows_of_machine(machine)
+    rows = tables.rows_of_heads(machine.symbols, factor(machine).tables)
     heads = sorted({row["head"] for row in rows})
     moves = {(row["head"], row["symbol"]): row["table"] for row in rows}
     random = np.random.default_rng(5)

@@ -153,7 +153,7 @@ def stamp() -> Row:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": _command(),
         "machine": {"cpu": _cpu(), "cores": _cores(), "system": f"{platform.system()} {platform.machine()}"},
-        "versions": {"python": platform.python_version()} | _versions("exactstate", "torch", "numpy"),
+        "versions": {"python": platform.python_version()} | versions("exactstate", "torch", "numpy"),
     }
 
 
@@ -212,7 +212,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _versions(*packages: str) -> dict[str, str]:
+def versions(*packages: str) -> dict[str, str]:
     """Versions of those packages that are installed, without importing them."""
     from importlib import metadata  # 80 ms that only those who write results wait for
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Annotated, Any, TypeVar
@@ -36,6 +36,17 @@ def show(*parts: Any) -> None:
     with out.capture() as captured:
         out.print(*safe)
     print(*(line.rstrip() for line in captured.get().splitlines()), sep="\n")
+
+
+def facts(rows: Iterable[tuple[str, str]]) -> Any:
+    """A table of names and what is said of them."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, padding=(0, 2))
+    for name, value in rows:
+        table.add_row(Text(name, style="dim"), Text(value))
+    return table
 
 
 class _Escaped:

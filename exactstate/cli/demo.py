@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from exactstate.cli._errors import Interrupted
-from exactstate.cli._output import AsJson, print_json, show
+from exactstate.cli._output import AsJson, facts, print_json, show
 from exactstate.records import Row
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ BASELINES = {"gru": "GRU", "lstm": "LSTM", "mamba": "Mamba"}
 Print = Callable[..., None]
 STAGES = {
     "learned": "learned after {steps} steps with {heads} heads of {sizes} indices",
+    "kept": "kept {heads} heads, of {sizes} indices, each of which follows a part of the state",
     "pruned": "pruned to {heads} heads of {sizes} indices",
     "compressed": "the machine distilled into {heads} heads of {sizes} indices",
 }
@@ -132,24 +133,19 @@ def _write_reports(out: Path, rows: dict[str, Row]) -> Path:
 
 
 def _write_summary(rows: dict[str, Row]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     _write("Summary")
-    nfsm = rows["nfsm"]
-    table = Table(box=None, show_header=False, padding=(0, 2))
-    proved = "proved correct on every word of every length" if nfsm["certified"] else "not proved correct"
-    failing = nfsm["failing_length"]
-    tested = f"tested up to {nfsm['max_length']:,} moves" if failing is None else f"fails at {failing:,} moves"
-    table.add_row(Text("NFSM", style="bold"), f"{proved}; {tested}")
+    proved = "proved correct on every word of every length" if rows["nfsm"]["certified"] else "not proved correct"
+    lines = [("NFSM", f"{proved}; {_tested(rows['nfsm'], 'tested up to')}")]
     for cell, name in BASELINES.items():
         longest, share = max((int(length), share) for length, share in rows[cell]["accuracies"].items())
-        failing = rows[cell]["failing_length"]
-        tested = f"no failure up to {longest:,} moves" if failing is None else f"fails at {failing:,} moves"
         correct = f"{share:.0%} of words correct at {longest:,} moves"
-        table.add_row(Text(name, style="bold"), f"nothing proved; {tested}; {correct}")
-    table.add_row("", Text("small networks, trained for seconds", style="dim"))
-    show(table)
+        lines.append((name, f"nothing proved; {_tested(rows[cell], 'no failure up to')}; {correct}"))
+    show(facts([*lines, ("", "small networks, trained for seconds")]))
+
+
+def _tested(row: Row, held: str) -> str:
+    failing, longest = row["failing_length"], max(map(int, row["accuracies"]))
+    return f"{held} {longest:,} moves" if failing is None else f"fails at {failing:,} moves"
 
 
 def _result(failing_length: int | None) -> str:
@@ -165,7 +161,9 @@ def _write(sentence: str, depth: int = 0) -> None:
 def _write_next_steps(report: Path, seconds: float) -> None:
     from exactstate.train.run_dir import RunDir
 
-    exactstate, run = _program(), RunDir(report.parent)
+    called, run = Path(sys.argv[0]), RunDir(report.parent)
+    is_found = shutil.which("exactstate") is not None or called.name != "exactstate"
+    exactstate = "exactstate" if is_found else os.path.relpath(called)
     _write(f"Done in {seconds:.0f} s")
     for line in (
         f"{report}   open it in a browser",
@@ -174,11 +172,3 @@ def _write_next_steps(report: Path, seconds: float) -> None:
         f"{exactstate} tasks   list the tasks; {exactstate} train MACHINE.dot trains on a machine of yours",
     ):
         _write(line, 1)
-
-
-def _program() -> str:
-    """What to type: `exactstate` where the shell finds it, else the path it was called by."""
-    called = Path(sys.argv[0])
-    if shutil.which("exactstate") is not None or called.name != "exactstate":
-        return "exactstate"
-    return os.path.relpath(called)

@@ -4,37 +4,28 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
+import timeit
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from exactstate import native
-from exactstate.cli._output import AsJson, print_json, show
+from exactstate.cli._output import AsJson, facts, print_json, show
+from exactstate.records import versions
 
 PACKAGES = (
-    "exactstate",
-    "torch",
-    "numpy",
-    "safetensors",
-    "typer",
-    "rich",
-    "matplotlib",
-    "networkx",
-    "onnx",
-    "onnxruntime",
-    "triton",
-    "ray",
-)
+    "exactstate", "torch", "numpy", "safetensors", "typer", "rich", "matplotlib", "networkx", "onnx", "onnxruntime",
+    "triton", "ray",
+)  # fmt: skip
 PROGRAMS = {
     "c++": "not found; it compiles the kernels when exactstate is installed",
     "cc": "not found; it compiles machines exported as C",
     "node": "not found; it runs machines exported as JavaScript",
     "dot": "not found; it draws .dot files, and exactstate does not need it",
 }
-MAX_REPEATS, MAX_SECONDS = 7, 0.4
-"""Of a measurement."""
+REPEATS = 5
 
 
 def doctor(
@@ -71,18 +62,15 @@ def _show(result: dict[str, Any]) -> None:
 
 
 def _table(title: str, rows: list[tuple[str, str]]) -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, show_header=False, padding=(0, 2))
-    for name, value in rows:
-        table.add_row(Text(name, style="dim"), Text(value))
-    show(Text(title, style="bold"), table)
+    show(Text(title, style="bold"), facts(rows))
 
 
 def packages() -> dict[str, str | None]:
     """Versions by name; None for packages that are not installed."""
-    return {name: _installed(name) for name in PACKAGES}
+    installed = versions(*PACKAGES)
+    return {name: installed.get(name) for name in PACKAGES}
 
 
 def backends() -> list[dict[str, Any]]:
@@ -109,28 +97,15 @@ def programs() -> list[dict[str, Any]]:
 
 def speeds(names: list[str]) -> list[dict[str, Any]]:
     """The layer with every backend, and a machine with the interpreter and with a Python loop."""
-    return [_layer(names), _machine()]
-
-
-def _layer(names: list[str]) -> dict[str, Any]:
+    import numpy as np
     import torch
 
     from exactstate.nn import NFSM
-
-    x = torch.randn(4, 1024, 64, generator=torch.Generator().manual_seed(0))
-    calls: dict[str, Callable[[], object]] = {}
-    for name in names:
-        layer = NFSM(64, (4, 3, 2), backend=name, generator=torch.Generator().manual_seed(0)).eval()
-        calls[name] = _without_gradient(layer, x)
-    return _measured("NFSM(64, heads=(4, 3, 2)), 4 words of 1,024 steps, forward", calls)
-
-
-def _machine() -> dict[str, Any]:
-    import numpy as np
-
     from exactstate.runtime import Machine
     from exactstate.tasks import task
 
+    x = torch.randn(4, 1024, 64, generator=torch.Generator().manual_seed(0))
+    layers = {name: NFSM(64, (4, 3, 2), backend=name).eval().requires_grad_(False) for name in names}
     s4 = task("S4")
     machine = Machine.of(s4.machine)
     word = s4.sample(1, 1 << 18, np.random.default_rng(0)).inputs[0]
@@ -143,48 +118,23 @@ def _machine() -> dict[str, Any]:
         return state
 
     assert loop() == machine.run(word)
-    calls = {f"exactstate.runtime ({machine.strategy})": lambda: machine.run(word), "a loop in Python": loop}
-    return _measured("S4, 262,144 steps, the machine alone", calls)
+    return [
+        _measured("NFSM(64, heads=(4, 3, 2)), 4 words of 1,024 steps, forward",
+                  {name: partial(layer, x) for name, layer in layers.items()}),
+        _measured("S4, 262,144 steps, the machine alone",
+                  {f"exactstate.runtime ({machine.strategy})": partial(machine.run, word), "a loop in Python": loop}),
+    ]  # fmt: skip
 
 
 def _measured(what: str, calls: dict[str, Callable[[], object]]) -> dict[str, Any]:
-    times = {name: _fastest(call) for name, call in calls.items()}
+    """The fastest of several calls."""
+    times = {name: min(timeit.repeat(call, number=1, repeat=REPEATS)) for name, call in calls.items()}
     slowest = max(times.values())
     rows = [
         {"name": name, "milliseconds": round(1000 * seconds, 4), "ratio": round(slowest / seconds, 2)}
         for name, seconds in times.items()
     ]
     return {"what": what, "rows": rows}
-
-
-def _fastest(call: Callable[[], object]) -> float:
-    """Seconds of the fastest of several calls, after a warm-up."""
-    call()
-    times: list[float] = []
-    while len(times) < MAX_REPEATS and sum(times) < MAX_SECONDS:
-        began = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - began)
-    return min(times)
-
-
-def _without_gradient(layer: Any, x: Any) -> Callable[[], object]:
-    import torch
-
-    def call() -> object:
-        with torch.no_grad():
-            return layer(x)
-
-    return call
-
-
-def _installed(package: str) -> str | None:
-    from importlib import metadata
-
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _cuda() -> str:

@@ -8,7 +8,7 @@ import typer
 
 from exactstate._text import one_line
 from exactstate.cli import _completion
-from exactstate.cli._output import AsJson, print_json, show, with_progress
+from exactstate.cli._output import AsJson, facts, print_json, show, with_progress
 
 if TYPE_CHECKING:
     from exactstate.tasks import Description, Task
@@ -50,19 +50,11 @@ def tasks(
 
 def _row(about: Description) -> dict[str, Any]:
     return {
-        "name": about.name,
-        "about": about.about,
-        "words": about.words,
-        "states": about.states,
-        "symbols": about.symbols,
-        "definite": bool(about.definite),
-        "order": about.definite.order,
-        "machine_definite": about.machine_definite,
-        "why": about.why,
-        "heads": list(about.heads),
-        "layers": [list(layer) for layer in about.layers],
-        "factoring": about.factoring,
-    }
+        "name": about.name, "about": about.about, "words": about.words, "states": about.states,
+        "symbols": about.symbols, "definite": bool(about.definite), "order": about.definite.order,
+        "machine_definite": about.machine_definite, "why": about.why, "heads": list(about.heads),
+        "layers": [list(layer) for layer in about.layers], "factoring": about.factoring,
+    }  # fmt: skip
 
 
 def _list(rows: list[Description]) -> None:
@@ -98,23 +90,16 @@ def _definite(about: Description) -> str:
 
 
 def _show(task: Task, about: Description) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     from exactstate.automata import Properties
 
     machine = [sentence for sentence in Properties.of(task.machine).sentences()[1:] if sentence != about.why]
-    table = Table(box=None, show_header=False, padding=(0, 2))
-    for key, value in {
-        "states": _some(task.machine.states),
-        "symbols": _some(task.machine.symbols),
-        "words": about.words,
-        "definite": about.why,
-        "machine": "\n".join(machine),
-        "heads": f"{_heads(about)}\n{about.factoring}",
-    }.items():
-        table.add_row(Text(key, style="dim"), Text(value))
-    show(Text.assemble((about.name, "bold"), f": {about.about}"), table)
+    rows = {
+        "states": _some(task.machine.states), "symbols": _some(task.machine.symbols), "words": about.words,
+        "definite": about.why, "machine": "\n".join(machine), "heads": f"{_heads(about)}\n{about.factoring}",
+    }  # fmt: skip
+    show(Text.assemble((about.name, "bold"), f": {about.about}"), facts(rows.items()))
 
 
 def _some(names: tuple[str, ...], most: int = 8) -> str:

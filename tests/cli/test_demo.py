@@ -39,9 +39,8 @@ def test_demo_shows_saved_runs(shown: Path, capsys: pytest.CaptureFixture[str]) 
     assert "fails at length" in out
     assert "(0 1) (1 2)" in out
     assert re.search(r"NFSM +proved correct on every word of every length; tested up to 4,096 moves\n", out)
-    assert re.search(r"learned after \d+ steps with 8 heads of 12, .* indices", out)
-    assert re.search(r"pruned to \d+ heads? of", out)
-    assert "distilled into 2 heads of 3, 2 indices" in out
+    assert re.search(r"learned after \d+ steps with \d+ heads of \d+, .* indices", out)
+    assert re.search(r"kept 2 heads, of 3, \d indices", out)
     assert re.search(r"GRU +nothing proved; ", out)
     assert re.search(r"Mamba +nothing proved; fails at \d+ moves; \d+% of words correct at \d+ moves\n", out)
 
@@ -63,13 +62,15 @@ def test_demo_as_json(shown: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert 1 <= result["mamba"]["failing_length"] <= 4096
 
 
-def test_demo_prints_the_program_as_it_was_called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_demo_prints_the_program_as_it_was_called(
+    shown: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo.sys, "argv", [str(tmp_path / ".venv" / "bin" / "exactstate"), "demo"])
-    monkeypatch.setattr(demo.shutil, "which", lambda _: None)
-    assert demo._program() == ".venv/bin/exactstate"
-    monkeypatch.setattr(demo.shutil, "which", lambda _: "/usr/bin/exactstate")
-    assert demo._program() == "exactstate"
+    for found, said in ((None, ".venv/bin/exactstate tasks"), ("/usr/bin/exactstate", "  exactstate tasks")):
+        monkeypatch.setattr(demo.shutil, "which", lambda _, found=found: found)
+        demo._write_next_steps(shown / "nfsm" / "report.html", 1.0)
+        assert said in capsys.readouterr().out
 
 
 def test_demo_interrupted_says_how_to_resume(

@@ -11,6 +11,7 @@ import copy
 import hashlib
 import logging
 import re
+import sys
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -140,10 +141,10 @@ def prepared(model: nn.Module, format: str) -> nn.Module:
 
 def unwrapped(model: nn.Module) -> nn.Module:
     """The model inside `torch.compile` or a data-parallel wrapper."""
-    from torch._dynamo.eval_frame import OptimizedModule
-
+    # not imported, which takes a second: where it is not loaded, no model is compiled
+    compiler = sys.modules.get("torch._dynamo.eval_frame")
     while True:
-        if isinstance(model, OptimizedModule):
+        if compiler is not None and isinstance(model, compiler.OptimizedModule):
             inner: nn.Module = model._orig_mod
         elif type(model) in (nn.DataParallel, nn.parallel.DistributedDataParallel):
             inner = model.module  # type: ignore[assignment]

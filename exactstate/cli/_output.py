@@ -136,8 +136,6 @@ class TrainingStatus:
         step, most = row["step"], self.max_steps.get(row["phase"])
         if row["phase"] != self.phase:
             self.phase, self.began = row["phase"], (step, now)
-        if row["phase"] == "finetune" and step == most:
-            return "extracting the machine, bounding its rounding error"
         measures = ", ".join(
             f"{name} {row[key]:.3g}" for key, name in MEASURES.items() if isinstance(row.get(key), float)
         )

@@ -10,9 +10,8 @@ from exactstate.report.html import Html, drawing, element, joined
 PHASES = {
     "wide": "end to end by gradient, with many heads; the loss includes that of the probes, if there are any",
     "search": "every head alone, by gradient, from words and labels: the least loss of a head",
-    "cascade": "heads of two layers by gradient, from words and labels, or answers alone; the targets of pretraining",
-    "pretrain": "pretraining: transition tables (inferred from labeled sequences, given or learned) are targets",
-    "finetune": "fine-tuning: end to end, on the loss of the task",
+    "cascade": "heads of two layers by gradient, from words and labels, or answers alone",
+    "realize": "transition tables (counted in labeled sequences, given or learned) are put into the network",
     "end_to_end": "end to end, from words and labels alone",
 }
 

@@ -46,8 +46,8 @@ from exactstate.train.cascade import run_tables
 from exactstate.train.config import ANSWER_STEPS, TrainConfig
 from exactstate.train.optimizer import Adam
 from exactstate.train.phases import Phase
-from exactstate.train.stack_pretraining import train_stack
-from exactstate.train.stack_supervision import has_words
+from exactstate.train.realize import realize_registers
+from exactstate.train.registers import has_words
 from exactstate.train.trainer import Trainer
 
 LR, BATCH, TINY = 0.1, 128, 1e-9
@@ -363,7 +363,7 @@ def train_answer_cascade(config: TrainConfig, task: AnswerTask, trainer: Trainer
         raise NotLearned(_not_learned(task, phase, trainer.checkpointer.attempt + 1))
     elif path is not None:
         _save(path, kept, trainer.checkpointer.attempt)
-    model = train_stack(config, learned_task(task, kept), trainer, free_order=False)
+    model = realize_registers(config, learned_task(task, kept), trainer, free_order=False)
     return without_states(model)
 
 

@@ -13,8 +13,8 @@ After some hundred steps the arg max tables are run on words, and every head is 
 label are one, and so are those to which an input leads from there. Heads that tell labels apart are kept, the best
 first. The others then predict the label given those that are kept, so that nothing is rewarded twice. Heads of the
 first layer read the symbol. Heads of the second read the symbol and the joint index of the first layer before it. When
-all labels are told apart, the kept heads are a machine, their indices are registers of its states, and `train_stack`
-distills it into a network of two layers.
+all labels are told apart, the kept heads are a machine, their indices are registers of its states, and `Realize`
+puts it into a network of two layers.
 
 Inputs are words and labels that are states; only the verdict at the end looks at the target.
 """
@@ -45,8 +45,8 @@ from exactstate.train.build import build_model
 from exactstate.train.config import TrainConfig
 from exactstate.train.optimizer import Adam
 from exactstate.train.phases import Phase
-from exactstate.train.stack_pretraining import train_stack
-from exactstate.train.stack_supervision import has_words
+from exactstate.train.realize import realize_registers
+from exactstate.train.registers import has_words
 from exactstate.train.trainer import Trainer
 
 LR, BATCH, TINY = 0.1, 64, 1e-9
@@ -427,7 +427,7 @@ def train_cascade(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone
         raise NotLearned(_not_learned(task, phase, trainer.checkpointer.attempt + 1))
     elif path is not None:
         _save(path, cascade, trainer.checkpointer.attempt)
-    return train_stack(config, learned_task(task, cascade), trainer, free_order=False)
+    return realize_registers(config, learned_task(task, cascade), trainer, free_order=False)
 
 
 def _save(path: Path, cascade: Cascade, attempt: int) -> None:

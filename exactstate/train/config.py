@@ -117,13 +117,6 @@ class PretrainConfig:
         _at_least_one(self, "rows", "check_every", "steps")
 
 
-FINETUNE = EndToEndConfig(
-    batch=64, length=32, lr=3e-4, final_lr=3e-4, eps=1e-3, exploration=0.0, final_exploration=0.0, noise=False,
-    steps=20, check_every=20, check_words=64, stop_checks=1_000,
-)  # fmt: skip
-"""Without noise: sampled tables would undo rare transitions."""
-
-
 CASCADE_STEPS = 2_100
 """The most steps of a cascade: 600 of the first layer, 1,500 of the second; see cascade.py."""
 ANSWER_STEPS = 8_000
@@ -370,7 +363,6 @@ class TrainConfig:
     pretrain: PretrainConfig = field(default_factory=PretrainConfig)
     end_to_end: EndToEndConfig = field(default_factory=EndToEndConfig)
     """Batch and length are also those of the words that pretraining reads."""
-    finetune: EndToEndConfig = FINETUNE
     gradient: GradientConfig = field(default_factory=GradientConfig)
     free_tables: FreeTablesConfig | None = None
     """Of the phase before the wide layer, where the recipe `gradient` has one: for machine files."""
@@ -404,8 +396,8 @@ class TrainConfig:
     def max_steps(self) -> dict[str, int]:
         """The most steps of every phase, by its name."""
         return {
-            "wide": self.gradient.steps, "pretrain": self.pretrain.steps, "end_to_end": self.end_to_end.steps,
-            "finetune": self.finetune.steps, "cascade": ANSWER_STEPS if self.supervise == "answers" else CASCADE_STEPS,
+            "wide": self.gradient.steps, "realize": self.pretrain.steps, "end_to_end": self.end_to_end.steps,
+            "cascade": ANSWER_STEPS if self.supervise == "answers" else CASCADE_STEPS,
             **({} if self.free_tables is None else {"free_tables": self.free_tables.steps}),
             **({} if self.search is None else {"search": self.search.steps}),
         }  # fmt: skip
@@ -461,7 +453,6 @@ class TrainConfig:
         parts: dict[str, Any] = dict(content)
         parts["pretrain"] = PretrainConfig(**content["pretrain"])
         parts["end_to_end"] = EndToEndConfig(**content["end_to_end"])
-        parts["finetune"] = EndToEndConfig(**content["finetune"])
         parts["gradient"] = GradientConfig(**{**content["gradient"], "heads": tuple(content["gradient"]["heads"])})
         free = content.get("free_tables")
         parts["free_tables"] = None if free is None else FreeTablesConfig(**free)

@@ -19,8 +19,8 @@ from exactstate.records import Row
 from exactstate.tasks import Task
 from exactstate.train.build import build_model
 from exactstate.train.config import TrainConfig
-from exactstate.train.induce import distill, induce
 from exactstate.train.phases import EndToEndPhase
+from exactstate.train.realize import distill, induce
 from exactstate.train.run import Run
 from exactstate.train.search import gradient, searches
 from exactstate.train.straight_through import compress, repair, straight_through

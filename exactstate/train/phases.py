@@ -1,7 +1,7 @@
 """Phases of training: each takes steps, checks itself, knows when it is done, and has a state that can be saved.
 
-`PretrainPhase` trains a model on known transitions, `EndToEndPhase` on words and labels with the loss of the paper.
-Both draw their words from the generator they are given. A recipe is a sequence of phases, run by a `Trainer`.
+`EndToEndPhase` trains a model on words and labels with the loss of the paper.
+A recipe is a sequence of phases, run by a `Trainer`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from exactstate._types import Ints
 from exactstate.errors import InvalidConfig
 from exactstate.nn import NFSM, Backbone
 from exactstate.nn.losses import first_error
 from exactstate.records import Row
 from exactstate.tasks import Batch, Task
 from exactstate.train import fast_gradient
-from exactstate.train.config import EndToEndConfig, PretrainConfig
+from exactstate.train.config import EndToEndConfig
 from exactstate.train.optimizer import AdamW
-from exactstate.train.pretraining import TransitionPretrainer, sample_pairs
-from exactstate.train.schedule import inverse
 
 MIN_LENGTH = 8
 """Length of the first words where lengths grow."""
@@ -69,66 +66,6 @@ class Phase(ABC):
         """Restore the counters."""
         for name in self.STATE:
             setattr(self, name, state[name])
-
-
-class SupervisedPhase(Phase):
-    """Pretraining where right columns and right read-outs are known; done when both margins hold at two checks."""
-
-    def __init__(self, module: nn.Module, config: PretrainConfig, generator: np.random.Generator) -> None:
-        optimizer = AdamW(module.parameters(), config.lr, weight_decay=config.weight_decay)
-        super().__init__("pretrain", module, optimizer, generator, config.check_every)
-        self.config = config
-
-    @abstractmethod
-    def compute_loss(self) -> Tensor:
-        """The loss of one step."""
-
-    @abstractmethod
-    def margins(self) -> tuple[float, float]:
-        """The smallest margins of a right entry of a column, and of a right read-out."""
-
-    @property
-    def done(self) -> bool:
-        return self.streak >= 2 or self.steps >= self.config.steps
-
-    def step(self) -> None:
-        self.module.train()
-        for group in self.optimizer.param_groups:
-            group["lr"] = inverse(self.config.lr, self.steps)
-        self.optimizer.zero_grad(set_to_none=True)
-        loss = self.compute_loss()
-        loss.backward()
-        nn.utils.clip_grad_norm_(self.module.parameters(), 1.0)
-        self.optimizer.step()
-        self.steps, self.loss = self.steps + 1, float(loss.detach())
-
-    def check(self) -> Row:
-        tables, reads = self.margins()
-        reached = tables >= self.config.table_margin and reads >= self.config.read_margin
-        self.streak = self.streak + 1 if reached else 0
-        return {"loss": self.loss, "table_margin": tables, "read_margin": reads}
-
-
-class PretrainPhase(SupervisedPhase):
-    """One layer, pretrained on the transitions of its state codes."""
-
-    def __init__(
-        self, pretrainer: TransitionPretrainer, task: Task, generator: np.random.Generator, batch: int = 256,
-        length: int = 64,
-    ) -> None:  # fmt: skip
-        super().__init__(pretrainer, pretrainer.config, generator)
-        self.pretrainer, self.task, self.batch, self.length = pretrainer, task, batch, length
-
-    def compute_loss(self) -> Tensor:
-        self.words = self.task.sample(self.batch, self.length, self.generator)
-        self.pretrainer.codes.learn_labels(self.words)
-        return self.pretrainer.loss(*self._pairs(self.config.rows))
-
-    def margins(self) -> tuple[float, float]:
-        return self.pretrainer.margins(*self._pairs(None))
-
-    def _pairs(self, limit: int | None) -> tuple[Ints, Ints]:
-        return sample_pairs(self.words, self.task.machine.n_states, limit, self.generator)
 
 
 class EndToEndPhase(Phase):

@@ -79,12 +79,12 @@ def straight_through(name: str, task: Task, cell: str, seed: int) -> TrainConfig
 
 
 def induce(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
-    """Count the labelled transitions of sampled words, factor them into heads, pretrain on them, fine-tune."""
+    """Count the labeled transitions of sampled words, factor them into heads, realize these."""
     return TrainConfig(task=name, cell=cell, recipe="induce", seed=seed)
 
 
 def distill(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
-    """Factor the target machine, or take the registers that the task names; pretrain on them, fine-tune."""
+    """Factor the target machine, or take the registers that the task names; realize these."""
     return TrainConfig(task=name, cell=cell, recipe="distill", seed=seed)
 
 

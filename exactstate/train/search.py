@@ -6,7 +6,7 @@
 the layer reads is as it was drawn. After every so many steps they are read: those that follow a part of the state
 exactly are kept; the others are drawn anew, predict the label given what is kept, and words are short again. When the
 kept heads tell all labels apart, they are the layer of the network: its margins are widened and its read-out is
-trained by the pretraining that `induce` and `distill` use (`realize`).
+trained as in `induce` and `distill` (`realize`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from exactstate._types import MISSING, Ints
+from exactstate._types import Ints
 from exactstate.errors import InvalidInput, NotLearned
 from exactstate.nn import Backbone
 from exactstate.nn.heads import HeadReadouts
@@ -27,12 +27,11 @@ from exactstate.tasks.access_words import AccessWords
 from exactstate.train.answer_cascade import train_answer_cascade
 from exactstate.train.build import build_model
 from exactstate.train.cascade import train_cascade
+from exactstate.train.codes import codes_of_tables
 from exactstate.train.config import SearchConfig, TrainConfig, search_heads
-from exactstate.train.induce import realize
 from exactstate.train.optimizer import Adam
 from exactstate.train.phases import Phase, labels_of, tokens_of
-from exactstate.train.pretraining import TransitionPretrainer
-from exactstate.train.state_codes import StateCodes
+from exactstate.train.realize import realize
 from exactstate.train.straight_through import note_stage, straight_through
 from exactstate.train.trainer import Trainer
 from exactstate.train.wide import block_of, encode_symbols
@@ -167,20 +166,15 @@ def search(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
         raise NotLearned(_not_learned(phase, trainer.checkpointer.attempt + 1))
     note_stage(trainer, "learned", model, steps=trainer.checkpointer.total_steps)
     model = trainer.transform(STAGE, config, task, phase.network)
-    codes, words = codes_of_network(model, task), np.random.default_rng([config.seed, 4])
-    realize(config, task, task, model, codes, words, trainer, TransitionPretrainer, fine_tune=False)
+    with torch.no_grad():
+        block = block_of(model.eval())
+        tables = [part[0].numpy().astype(np.int64) for part in block.tables(encode_symbols(model)[1][None])]
+    words = np.random.default_rng([config.seed, 4])
+    codes = codes_of_tables(tables, block.config.initial_state, task, words)
+    model = realize(config, task, codes, trainer, model)
     if not trainer.paused:
         note_stage(trainer, "kept", model)
     return model
-
-
-@torch.no_grad()
-def codes_of_network(model: Backbone, task: Task) -> StateCodes:
-    """The tables of a network's layer; which label has which indices is read from words."""
-    block = block_of(model.eval())
-    tables = [part[0].numpy().astype(np.int64) for part in block.tables(encode_symbols(model)[1][None])]
-    of_label = np.full((len(task.labels), len(block.heads)), MISSING)
-    return StateCodes(block.heads, of_label, tuple(tables), block.config.initial_state)
 
 
 def _not_learned(phase: HeadSearch, attempt: int) -> str:

@@ -24,13 +24,11 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
-from exactstate._types import MISSING
 from exactstate.certify import counterexamples
 from exactstate.errors import BudgetExceeded, InvalidConfig, InvalidInput, NotLearned
 from exactstate.extract import Budget, Extracted, extract
@@ -43,13 +41,11 @@ from exactstate.train.build import build_model
 from exactstate.train.config import LARGEST_FREE, GradientConfig, TrainConfig
 from exactstate.train.distributed import begin_attempt
 from exactstate.train.free_tables import FreeTablesPhase, set_tables, transition_words
-from exactstate.train.induce import codes_of_machine, pretrain
 from exactstate.train.label_embedding import EmbeddingPhase, HeadPhase, LabelEmbedding
 from exactstate.train.margins import widen_margins
 from exactstate.train.phases import labels_of, tokens_of
-from exactstate.train.pretraining import OutputPretrainer, TransitionPretrainer
+from exactstate.train.realize import realize_machine
 from exactstate.train.run import Compressed
-from exactstate.train.state_codes import StateCodes
 from exactstate.train.trainer import Trainer
 from exactstate.train.verify import extract_and_certify
 from exactstate.train.wide import (
@@ -299,36 +295,19 @@ def compress(config: TrainConfig, task: Task, extracted: Extracted, trainer: Tra
 
     The target is not looked at: the machine is the one that the network has learned.
     """
-    config = config.compressed()
     if task.label_kind == "states":
-        codes, states, outputs = _codes_of_labels(config, extracted), task, None
+        machine = extracted.named
+        if machine is None:  # certified networks whose labels are states have one
+            raise InvalidInput("the labels of this network are not the states of a machine; train on outputs instead.")
+        names = machine.states
     else:
         machine = extracted.minimized.to_moore()
-        codes, outputs = codes_of_machine(config, machine), machine.readout
-        states = Task(name=task.name, machine=machine, sampler=task.sampler)
-
-    def pretrainer(model: Backbone, codes: StateCodes, *args: Any) -> TransitionPretrainer:
-        if outputs is None:
-            return TransitionPretrainer(model, codes, *args)
-        return OutputPretrainer(model, codes, *args, output_of=outputs)
-
-    model = pretrain(config, task, states, codes, np.random.default_rng(config.seed), trainer, pretrainer)
+        names = tuple(machine.outputs[output] for output in machine.readout)
+    label_of = np.array([extracted.label_names.index(name) for name in names])
+    model = realize_machine(config.compressed(), task, machine, label_of, trainer)
     result = Compressed(model.eval(), *extract_and_certify(model, task))
     note_stage(trainer, "compressed", model, extracted=result.extracted)
     return result
-
-
-def _codes_of_labels(config: TrainConfig, extracted: Extracted) -> StateCodes:
-    """Codes of the labels, from the machine whose states they are."""
-    machine = extracted.named
-    if machine is None:  # certified networks whose labels are states have one
-        raise InvalidInput("the labels of this network are not the states of a machine; train on outputs instead.")
-    codes = codes_of_machine(config, machine)
-    of_label = np.full((len(extracted.label_names), len(codes.heads)), MISSING)
-    for label, name in enumerate(extracted.label_names):
-        if name in machine.states:
-            of_label[label] = codes.of_label[machine.states.index(name)]
-    return replace(codes, of_label=of_label)
 
 
 def note_stage(

@@ -59,16 +59,15 @@ def test_with_progress_shows_no_line_in_a_pipe(capsys: pytest.CaptureFixture[str
 
 
 def test_training_status_line() -> None:
-    status = TrainingStatus({"end_to_end": 1_000, "finetune": 20})
+    status = TrainingStatus({"end_to_end": 1_000, "wide": 20})
     row = {"attempt": 0, "phase": "end_to_end", "step": 50, "loss": 0.51234, "first_error": 12.0, "accuracy": 0.25}
     assert status.line(row, 10.0) == "end_to_end, step 50/1,000: loss 0.512, first error 12, accuracy 0.25"
     later = {**row, "step": 100, "accuracy": 1.0}
     assert status.line(later, 15.0).endswith("accuracy 1, at most 2 min left")
-    restart = {"attempt": 2, "phase": "finetune", "step": 10, "loss": 0.5}
-    assert status.line(restart, 20.0) == "restart 2, finetune, step 10/20: loss 0.5"
-    assert status.line({**restart, "step": 20}, 21.0) == "extracting the machine, bounding its rounding error"
-    pretraining = {"attempt": 0, "phase": "pretrain", "step": 20, "loss": 0.5, "table_margin": 7.71, "read_margin": 7.3}
-    assert status.line(pretraining, 22.0) == "pretrain, step 20: loss 0.5, table margin 7.71, read-out margin 7.3"
+    restart = {"attempt": 2, "phase": "wide", "step": 10, "loss": 0.5}
+    assert status.line(restart, 20.0) == "restart 2, wide, step 10/20: loss 0.5"
+    pretraining = {"attempt": 0, "phase": "realize", "step": 20, "loss": 0.5, "table_margin": 7.71, "read_margin": 7.3}
+    assert status.line(pretraining, 22.0) == "realize, step 20: loss 0.5, table margin 7.71, read-out margin 7.3"
 
 
 def test_training_status_prints_nothing_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -195,7 +195,7 @@ def test_a_network_with_wrong_answers_is_refused(learned: tuple[Run, Path]) -> N
 @pytest.mark.slow
 def test_a_run_that_died_after_its_cascade_ends_in_the_same_weights(learned: tuple[Run, Path], tmp_path: Path) -> None:
     def die(row: Row) -> None:
-        if row["phase"] == "pretrain":
+        if row["phase"] == "realize":
             raise Died
 
     settings = {"recipe": "gradient", "supervise": "answers", "width": 64, "out": tmp_path / "run"}

@@ -210,7 +210,7 @@ def test_a_run_is_certified_by_gradient_and_says_so(learned: tuple[Run, Path]) -
 
 def test_a_run_that_died_after_its_cascade_ends_in_the_same_weights(learned: tuple[Run, Path], tmp_path: Path) -> None:
     def die(row: Row) -> None:
-        if row["phase"] == "pretrain":
+        if row["phase"] == "realize":
             raise Died
 
     with pytest.raises(Died):

@@ -22,7 +22,8 @@ from exactstate.nn.losses import MASK_CUTOFF, first_error, mask, mask_length
 from exactstate.tasks import task as get_task
 from exactstate.train import EndToEndConfig, EndToEndPhase, fast_gradient
 from tests.conftest import SAMPLED
-from tests.train.test_phases import pretrain_phase
+from tests.train.test_realize import counted_phase
+from tests.train.test_realize import learned as realized
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-12}
 SMALL = EndToEndConfig(batch=24, length=40, masks=3, exploration=0.3)
@@ -64,13 +65,7 @@ def fresh(name, heads, *, sharp=1.0, seed=0, **options):
 @cache
 def learned(name, heads):
     torch.manual_seed(0)
-    phase = pretrain_phase(name, heads)
-    while not phase.done:
-        phase.step()
-        if phase.steps % phase.check_every == 0:
-            phase.check()
-    phase.pretrainer.fold_readers()
-    return phase.task, phase.pretrainer.model
+    return get_task(name), realized(counted_phase(name, heads)).network()
 
 
 def trained(name, heads):

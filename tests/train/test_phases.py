@@ -22,11 +22,6 @@ from exactstate.tasks import task as get_task
 from exactstate.train import (
     EndToEndConfig,
     EndToEndPhase,
-    PretrainConfig,
-    PretrainPhase,
-    TransitionPretrainer,
-    count_transitions,
-    find_codes,
 )
 from tests.conftest import SAMPLED
 
@@ -39,31 +34,6 @@ def model_of(name, heads, *, width=32, start=None, seed=0):
     block = NFSM(width, heads, initial_state=start, generator=generator, **SAMPLED)
     symbols, labels = task.machine.n_symbols, task.machine.n_states
     return task, Backbone(symbols, labels, [block], width=width, generator=generator)
-
-
-def pretrain_phase(name, heads=None, seed=0):
-    generator = np.random.default_rng(seed)
-    codes = find_codes(count_transitions(get_task(name), generator, batch=64, length=64), heads, seed=seed)
-    assert codes is not None
-    task, model = model_of(name, codes.heads, start=codes.start, seed=seed)
-    pretrainer = TransitionPretrainer(model, codes, PretrainConfig(steps=500), torch.Generator().manual_seed(seed))
-    return PretrainPhase(pretrainer, task, generator, batch=64, length=32)
-
-
-@pytest.mark.parametrize(("name", "heads"), [("S3", None), ("Z5", None), ("FF", (3,)), ("S3", (6,))])
-def test_pretrain_phase_learns_the_machine(name, heads):
-    torch.manual_seed(0)
-    phase = pretrain_phase(name, heads)
-    while not phase.done:
-        phase.step()
-        if phase.steps % phase.check_every == 0:
-            row = phase.check()
-    assert row["table_margin"] >= 4
-    phase.pretrainer.fold_readers()
-    model, fresh = phase.pretrainer.model.eval(), phase.task.sample(32, 500, phase.generator)
-    with torch.no_grad():
-        said, _ = model(torch.from_numpy(fresh.inputs.astype(np.int64)))
-    assert np.array_equal(said.argmax(-1).numpy(), fresh.states)
 
 
 def test_first_error_and_mask():

@@ -11,7 +11,7 @@ import torch
 from exactstate.errors import NotLearned
 from exactstate.tasks import Task
 from exactstate.tasks import task as get_task
-from exactstate.train import induce, train
+from exactstate.train import realize, train
 from exactstate.train.config import SearchConfig, search_heads
 from exactstate.train.recipes import configure
 from exactstate.train.run import Run
@@ -48,7 +48,7 @@ def test_gradient_counts_no_transition(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object, **kwargs: object) -> None:
         raise AssertionError("a transition was counted")
 
-    monkeypatch.setattr(induce, "count_transitions", refuse)
+    monkeypatch.setattr(realize, "count_transitions", refuse)
     assert train(configure("Z2", recipe="gradient", seed=1)).certified
 
 

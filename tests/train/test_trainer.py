@@ -163,7 +163,7 @@ def test_train_verb_interrupted_says_how_to_resume(tmp_path, monkeypatch, capsys
     out, err = capsys.readouterr()
     assert (out, err) == (
         "",
-        "exactstate: stopped after step 10 of the phase 'pretrain'; repeat the command to resume runs/S3-42-induce.\n",
+        "exactstate: stopped after step 10 of the phase 'realize'; repeat the command to resume runs/S3-42-induce.\n",
     )
     monkeypatch.setattr(recipes, "train", whole)
     assert command(["train", "S3", "--recipe", "induce", "--json"]) == 0

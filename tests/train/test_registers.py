@@ -10,37 +10,16 @@ import pytest
 
 from exactstate._types import MISSING
 from exactstate.errors import InvalidConfig, InvalidInput
+from exactstate.tasks import Task
 from exactstate.tasks import task as get_task
-from exactstate.tasks.free_order_stories import free_order_grammar
-from exactstate.tasks.grammar import random_prefixes
-from exactstate.train.stack_supervision import (
+from exactstate.train.codes import StateCodes
+from exactstate.train.realize import Targets
+from exactstate.train.registers import (
     assign_registers,
-    collect_targets,
-    complete,
-    is_function_of,
+    codes_of_registers,
     sample_stories,
     transition_rule,
-    unique_rows,
 )
-
-
-def test_is_function_of() -> None:
-    keys = np.array([[0, 1], [0, 2], [0, 1]])
-    assert is_function_of(keys, np.array([5, 6, 5]))
-    assert not is_function_of(keys, np.array([5, 6, 7]))
-
-
-def test_complete_fills_entries_that_were_not_seen() -> None:
-    table = np.array([[1, 1, 0], [2, 2, 2], [0, 2, 1], [0, 1, 1]])
-    seen = np.array([[True, True, False], [False, False, False], [True, True, True], [False, True, False]])
-    assert complete(table, seen).tolist() == [
-        [1, 1, 2],  # one of those seen stays where it is: nothing else moves
-        [0, 1, 2],  # nothing seen, nothing moved
-        [0, 2, 1],
-        [0, 1, 2],
-    ]
-    away = np.array([[1, 0, 0], [2, 2, 0]])
-    assert complete(away, np.array([[True, False, False], [True, True, False]])).tolist() == [[1, 1, 1], [2, 2, 2]]
 
 
 def test_transition_rule_has_what_was_counted() -> None:
@@ -48,11 +27,6 @@ def test_transition_rule_has_what_was_counted() -> None:
     below, symbols, before, after = np.array([[1, 0, 0, 1], [1, 0, 1, 0], [0, 0, 0, 0], [0, 1, 1, 0]]).T
     found = transition_rule(below, symbols, before, after, 2, 2)
     assert found.tolist() == [[[0, 1], [0, 0]], [[1, 0], [0, 1]]]
-
-
-def test_unique_rows() -> None:
-    rows = np.array([[3, -1], [0, 2], [3, -1], [0, 3]], np.int16)
-    assert sorted(unique_rows(rows).tolist()) == [[0, 2], [0, 3], [3, -1]]
 
 
 def staged(name: str, batches: int = 4):
@@ -79,7 +53,7 @@ def test_heads_along_a_story_by_hand() -> None:
     states = task.machine.trajectory(word)
     values = layout.parts[np.concatenate([[[0]], states], axis=1)]
     assert np.array_equal(values, layout.values(word))
-    lower, upper = layout.heads_along(word, values)
+    lower, upper = np.split(layout.paths(word, values), [len(layout.layers[0])], axis=2)
     names = "-aaa---bbb--aaa-------"
     now = ["-ab".index(letter) for letter in names]
     assert lower[0, :, 0].tolist() == now
@@ -102,11 +76,10 @@ def test_assign_registers_refuses_what_two_layers_cannot_hold() -> None:
         assign_registers(get_task("S3"), [])
 
 
-def targets_of(people: int, seed: int = 1):
+def targets_of(people: int, seed: int = 1, free_order: bool = False) -> tuple[Task, StateCodes, Targets]:
     task = get_task(f"TSO{people}")
-    told = sample_stories(task, np.random.default_rng(seed), batch=128)
-    layout = assign_registers(task, list(islice(told, 4)))
-    return task, layout, collect_targets(told, layout)
+    codes = codes_of_registers(task, np.random.default_rng(seed), free_order=free_order)
+    return task, codes, Targets(codes, task.machine.n_symbols)
 
 
 def pairs_of(grammar) -> int:
@@ -125,7 +98,7 @@ def pairs_of(grammar) -> int:
 
 
 @pytest.mark.parametrize("people", [2, 3])
-def test_collect_targets_misses_nothing_of_the_grammar(people: int) -> None:
+def test_targets_misses_nothing_of_the_grammar(people: int) -> None:
     task, _, found = targets_of(people)
     assert len(found.windows[0]) == pairs_of(task.grammar)
     # every state but the start, which is never said; an answer for every item and every way to hold all
@@ -134,31 +107,34 @@ def test_collect_targets_misses_nothing_of_the_grammar(people: int) -> None:
     assert (found.answers != MISSING).sum() == {2: 2 * 2, 3: 3 * 6}[people]
 
 
-def test_collect_targets_reproduce_fresh_stories() -> None:
-    """Follow fresh stories through the lessons alone."""
-    task, layout, found = targets_of(3)
+def test_targets_reproduce_fresh_stories() -> None:
+    """Follow fresh stories through the targets alone."""
+    task, codes, found = targets_of(3)
+    parts_of = np.stack([register.of_state for register in task.registers], axis=1)
     batch = next(sample_stories(task, np.random.default_rng(99), batch=20))
     window_of = {tuple(row): i for i, row in enumerate(found.windows[0].tolist())}
     pair_of = {tuple(row): i for i, row in enumerate(found.windows[1].tolist())}
-    input_of = {tuple(row): i for i, row in enumerate(found.inputs.tolist())}
-    read_of = {tuple(row): i for i, row in enumerate(found.reads.tolist())}
+    input_of = {tuple(row): i for i, row in enumerate(found.inputs[0].tolist())}
+    read_of = {tuple(row): i for i, row in enumerate(found.inputs[1].tolist())}
     for word, states in zip(batch.inputs.tolist(), batch.states.tolist(), strict=True):
-        lower, upper = (list(start) for start in layout.starts)
+        lower, upper = (list(start) for start in codes.starts)
         symbol, last = MISSING, MISSING
         for token, state in zip(word, states, strict=True):
             window = window_of[symbol, token]
             lower = [int(head.table[window, k]) for head, k in zip(found.moves[0], lower, strict=True)]
             now = input_of[(token, *lower)]
             pair = pair_of[last, now]
-            assert all(head.seen[pair, k] for head, k in zip(found.moves[1], upper, strict=True))
+            assert all(head.shown[pair, k] for head, k in zip(found.moves[1], upper, strict=True))
             upper = [int(head.table[pair, k]) for head, k in zip(found.moves[1], upper, strict=True)]
-            assert np.array_equal(found.parts[read_of[(now, *upper)]], layout.parts[state])
+            read = read_of[(now, *upper)]
+            assert found.labels[read] == state
+            assert np.array_equal(found.parts[read], parts_of[state])
             symbol, last = token, now
 
 
 def test_register_layout_values_of_words_without_labels() -> None:
     """A telling that no story is: two swaps before everything is given, a question on the way."""
-    task, layout, _ = targets_of(3)
+    task, layout = staged("TSO3", 16)
     text = "bob has the coin . bob swaps with alice . who has the coin ? charlie has the ring ."
     words = np.array([[task.machine.symbols.index(token) for token in text.split()]])
     values = layout.values(words)
@@ -168,17 +144,12 @@ def test_register_layout_values_of_words_without_labels() -> None:
     assert answers[0].tolist() == [MISSING] * 14 + [0] + [MISSING] * 5
 
 
-def test_collect_targets_of_unlabelled_words_adds_rows() -> None:
-    task = get_task("TSO2")
-    told = sample_stories(task, np.random.default_rng(1), batch=64)
-    layout = assign_registers(task, list(islice(told, 4)))
-    alone = collect_targets(told, layout)
-    more = collect_targets(
-        told, layout, iter([random_prefixes(free_order_grammar(2), 64, 60, np.random.default_rng(0))])
-    )
+def test_targets_of_text_in_any_order_add_rows() -> None:
+    _, _, alone = targets_of(2)
+    _, _, more = targets_of(2, free_order=True)
     assert len(more.windows[0]) > len(alone.windows[0])
     assert (more.answers != MISSING).sum() > (alone.answers != MISSING).sum()
-    rows = {(*read, *parts) for read, parts in zip(alone.reads[:, 1:].tolist(), alone.parts.tolist(), strict=True)}
-    assert rows <= {
-        (*read, *parts) for read, parts in zip(more.reads[:, 1:].tolist(), more.parts.tolist(), strict=True)
-    }
+    assert (more.labels == MISSING).any()
+    rows = [{(*read, *parts) for read, parts in zip(found.inputs[1][:, 1:].tolist(), found.parts.tolist(), strict=True)}
+            for found in (alone, more)]  # fmt: skip
+    assert rows[0] <= rows[1]

@@ -48,5 +48,6 @@ export default defineConfig({
     hookTimeout: 600_000,
     fileParallelism: false,
     include: ["tests/**/*.test.ts"],
+    setupFiles: ["tests/setup.ts"],
   },
 } as Parameters<typeof defineConfig>[0]);

@@ -1,6 +1,9 @@
 """What the page in web/ must agree with: `python -m tests.web.golden` writes it, `test_golden.py` compares it.
 
 - web/src/machines.json: the machines that the page offers;
+- web/src/learn/settings.json: the settings of the recipe `gradient`, by which the page learns;
+- web/golden/heads.json: likelihoods of heads and their gradients, and what is read out of heads; sizes.json: how
+  large heads are, by the number of labels;
 - web/golden/runs.json: random machines, as JSON and as DOT, with words, states and outputs of the Python runtime;
 - web/golden/pairs.json: pairs of machines with the length of the shortest distinguishing word;
 - web/golden/drift.json: the horizons and rounded rotations of paper.theory;
@@ -15,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 import exactstate
 from exactstate.automata import Mealy, Moore, Semiautomaton, distinguishing_word, minimize, tomita
@@ -22,7 +26,10 @@ from exactstate.automata.io.dot_writer import to_dot
 from exactstate.automata.io.json_format import to_json
 from exactstate.certify.certificate import sealed
 from exactstate.certify.check import check
+from exactstate.nn import NFSM, heads
 from exactstate.runtime import Machine
+from exactstate.train import search
+from exactstate.train.config import SEARCHED, SearchConfig, search_heads
 from paper.theory.drift import RoundedRotation, iterate
 from paper.theory.horizons import contracting_horizon, isometric_horizon
 from tests.certify.certificates import MAKERS
@@ -38,7 +45,7 @@ HOSTILE = (
     "<img src=x onerror=alert(1)>", "</script>", "a/b", 'say "hi"', "100%", "a|b", " blank ", "\\n", "é", "\U0001f600",
     "{x}", "\u202eabc", "&amp;", "'", "`", "${1}",
 )  # fmt: skip
-MACHINES, PAIRS, SAMPLED_STORY = 100, 40, 500
+MACHINES, PAIRS, SAMPLED_STORY, HEADS = 100, 40, 500, 40
 
 
 def library() -> list[dict[str, Any]]:
@@ -93,11 +100,9 @@ def pairs() -> list[dict[str, Any]]:
             fields = {"symbols": one.symbols, "states": one.states, "start": one.start, "outputs": one.outputs}
             other = type(one)(**fields, tables=tables, readout=one.readout)  # type: ignore[arg-type]
         word = distinguishing_word(one, other)
-        rows.append({"one": to_json(one), "other": to_json(other), "length": None if word is None else len(word),
-                     "minimal": minimize(one).n_states})  # fmt: skip
+        rows.append({"one": to_json(one), "other": to_json(other), "length": None if word is None else len(word)})
     word = distinguishing_word(tomita(4), tomita(7))
-    rows.append({"one": to_json(tomita(4)), "other": to_json(tomita(7)), "length": len(word or ()),
-                 "minimal": minimize(tomita(4)).n_states})  # fmt: skip
+    rows.append({"one": to_json(tomita(4)), "other": to_json(tomita(7)), "length": len(word or ())})
     return rows
 
 
@@ -141,14 +146,81 @@ def drift() -> list[dict[str, Any]]:
     return rows
 
 
+def settings() -> dict[str, Any]:
+    """The constants of `exactstate.nn.heads` and `exactstate.train.search`."""
+    config, small = SearchConfig(), heads.SMALL
+    layer = NFSM(1, heads=(small, small + 1))
+    heads.HeadReadouts(layer, 2)
+    stay = layer.bias[[0, small * small]].tolist()
+    return {
+        "small": small, "stay": stay, "useless": heads.USELESS, "certain": heads.CERTAIN, "gain": heads.GAIN,
+        "near": heads.NEAR, "lr": search.READ_LR, "firstLength": search.FIRST_LENGTH, "growEvery": search.GROW_EVERY,
+        "patience": search.PATIENCE, "morePatience": search.MORE_PATIENCE, "readWords": search.READ_WORDS,
+        "readLengths": search.READ_LENGTHS, "batch": config.batch, "length": config.length,
+        "checkEvery": config.check_every, "steps": config.steps, "searched": SEARCHED,
+    }  # fmt: skip
+
+
+def head_rows() -> list[dict[str, Any]]:
+    """The likelihood of a head on words, and what is read out of its tables."""
+    rng, rows = np.random.default_rng(24), []
+    for i in range(HEADS):
+        V, P, Q = (int(rng.integers(least, most)) for least, most in ((1, 4), (2, 5), (1, 4)))
+        factors = [np.stack([rng.permutation(m) if i % 3 else rng.integers(0, m, m) for _ in range(V)]) for m in (P, Q)]
+        machine = (factors[0][:, :, None] * Q + factors[1][:, None, :]).reshape(V, P * Q)
+        words = rng.integers(0, V, (12, 9))
+        holds = np.array([0, *rng.permutation(np.arange(1, P)), *rng.integers(0, P, int(rng.integers(4)))])
+        logits = np.round(rng.normal(size=(V, len(holds), len(holds))), 3)  # by symbol, to, from
+        for a in range(V):
+            for k, value in enumerate(holds):  # to an index that holds the right value; in some rows to any
+                right = np.flatnonzero(holds == factors[0][a, value]) if i % 4 < 3 else np.arange(len(holds))
+                logits[a, int(rng.choice(right)), k] += 5
+        readout, groups = np.round(rng.normal(size=(P * Q, len(holds))), 3), np.arange(P * Q) % Q
+        rows.append(_head_row(logits, readout, groups, words, heads.run_tables(machine, words)[:, 1:]))
+    return rows
+
+
+def _head_row(
+    logits: np.ndarray, readout: np.ndarray, groups: np.ndarray, words: np.ndarray, labels: np.ndarray
+) -> dict[str, Any]:
+    """Of a layer with one head, which reads the symbol itself."""
+    V, d, _ = logits.shape
+    layer = NFSM(V, heads=(d,)).double()
+    alone = heads.HeadReadouts(layer, len(readout)).double()
+    alone.given = groups
+    with torch.no_grad():
+        layer.weight.copy_(torch.from_numpy(logits.transpose(2, 1, 0).reshape(d * d, V)))
+        layer.bias.zero_()
+        alone.readout.copy_(torch.from_numpy(readout))
+    symbols = torch.eye(V, dtype=torch.float64)
+    loss = alone((symbols, torch.from_numpy(words)), torch.from_numpy(labels)).sum()
+    loss.backward()
+    tables = alone.tables(symbols)[0]
+    held = heads.read_head(tables, [(words, labels)], [np.zeros((12, 10), np.int64)], len(readout), start_label=0)
+    return {
+        "logits": logits.transpose(0, 2, 1).tolist(), "readout": readout.tolist(), "groups": groups.tolist(),
+        "words": words.tolist(), "labels": labels.tolist(), "loss": round(loss.item(), 6),
+        "gradient": _rounded(layer.weight.grad.T.reshape(V, d, d)), "readGradient": _rounded(alone.readout.grad),
+        "held": None if held is None else {"tables": held.tables.tolist(), "ofLabel": held.of_label.tolist(),
+                                           "start": held.start, "indices": list(held.indices)},
+    }  # fmt: skip
+
+
+def _rounded(values: torch.Tensor) -> list[Any]:
+    """Rounded, with one zero."""
+    return (values.double().round(decimals=5) + 0.0).tolist()
+
+
 def files() -> dict[Path, str]:
     """Every file and its text."""
     plain = {"ensure_ascii": True, "separators": (",", ":")}
     made = {
         "src/machines.json": library(), "golden/runs.json": runs(), "golden/pairs.json": pairs(),
-        "golden/certificates.json": certificates(), "golden/drift.json": drift(),
+        "golden/certificates.json": certificates(), "golden/drift.json": drift(), "golden/heads.json": head_rows(),
+        "golden/sizes.json": [search_heads(labels) for labels in range(1, 81)],
     }  # fmt: skip
-    return {WEB / name: _lines(rows, **plain) for name, rows in made.items()}
+    texts = {WEB / name: _lines(rows, **plain) for name, rows in made.items()}
+    return texts | {WEB / "src/learn/settings.json": json.dumps(settings(), indent=2) + "\n"}
 
 
 def _lines(rows: list[Any], **plain: Any) -> str:

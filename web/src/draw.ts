@@ -11,9 +11,9 @@ export interface Diagram {
   mark(state: number, from?: number, symbol?: number): void;
 }
 
-export function diagram(machine: Machine, caption: string): Diagram {
+export function diagram(machine: Machine, caption: string, around = 138): Diagram {
   const n = machine.states.length;
-  const radius = n === 1 ? 0 : 138;
+  const radius = n === 1 ? 0 : around;
   const ball = n > 12 ? 13 : n > 8 ? 18 : 24;
   const loops = machine.tables.some((row) => row.some((next, q) => next === q));
   const size = 2 * (radius + ball + (loops ? 34 : 8));

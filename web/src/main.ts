@@ -103,7 +103,7 @@ class Page {
       const tab = this.buttons.get(one)!;
       tab.setAttribute("aria-selected", String(one === id));
       tab.tabIndex = one === id ? 0 : -1;
-      if (one === id) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
+      if (one === id) scrollTo(tab);
       this.element.querySelector<HTMLElement>(`#panel-${one}`)!.hidden = one !== id;
       if (one === this.current) panel.hidden?.();
       if (one === id) panel.shown?.();
@@ -121,6 +121,13 @@ class Page {
     }
     if (certificate) this.certificate.check(`the certificate of ${name}`, certificate);
   }
+}
+
+/** Scroll the bar until a tab of it can be seen. `scrollIntoView` would also have the next Tab key begin there. */
+function scrollTo(tab: HTMLElement): void {
+  const bar = tab.parentElement!;
+  const left = tab.offsetLeft - bar.offsetLeft;
+  bar.scrollLeft = Math.min(left, Math.max(bar.scrollLeft, left + tab.offsetWidth - bar.clientWidth));
 }
 
 /** Light, dark, or what the system wants. */

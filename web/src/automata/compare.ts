@@ -1,4 +1,4 @@
-/** Two machines on all words at once: the shortest word on which their outputs differ; and the smallest equal machine. */
+/** Two machines on all words at once: the shortest word on which their outputs differ. */
 
 import { type Machine } from "./machine";
 
@@ -51,46 +51,4 @@ function wayTo(came: Map<number, [number, number]>, pair: number): number[] {
   const word: number[] = [];
   for (let [before, symbol] = came.get(pair)!; before >= 0; [before, symbol] = came.get(before)!) word.unshift(symbol);
   return word;
-}
-
-/** The smallest machine with the same outputs; states in the order in which words reach them. Partition refinement. */
-export function minimize(machine: Machine): Machine {
-  const reached = reachable(machine);
-  const A = machine.symbols.length;
-  let block = new Map(reached.map((q) => [q, 0]));
-  for (let count = 0; ; ) {
-    const number = new Map<string, number>();
-    const finer = new Map<number, number>();
-    for (const q of reached) {
-      const key = [block.get(q), ...machine.tables.flatMap((row, a) => [machine.readout[a][q], block.get(row[q])])].join();
-      if (!number.has(key)) number.set(key, number.size);
-      finer.set(q, number.get(key)!);
-    }
-    block = finer;
-    if (number.size === count) break;
-    count = number.size;
-  }
-  const representatives: number[] = [];
-  for (const q of reached) if (representatives[block.get(q)!] === undefined) representatives[block.get(q)!] = q;
-  const tables = Array.from({ length: A }, (_, a) => representatives.map((q) => block.get(machine.tables[a][q])!));
-  const readout = Array.from({ length: A }, (_, a) => representatives.map((q) => machine.readout[a][q]));
-  return {
-    kind: "mealy", symbols: machine.symbols, states: representatives.map((q) => machine.states[q]), tables,
-    start: block.get(machine.start)!, outputs: machine.outputs, readout,
-  };
-}
-
-/** The states that words reach, the start first, in breadth-first order. */
-export function reachable(machine: Machine): number[] {
-  const queue = [machine.start];
-  const seen = new Set(queue);
-  for (const q of queue) {
-    for (const row of machine.tables) {
-      if (!seen.has(row[q])) {
-        seen.add(row[q]);
-        queue.push(row[q]);
-      }
-    }
-  }
-  return queue;
 }

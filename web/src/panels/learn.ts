@@ -1,16 +1,15 @@
-/** Panel 3: a small NFSM trains in a worker; its tables settle in view, heads that are not needed fade. */
+/** Panel 3: the heads of an NFSM layer train in a worker; those that follow a part of the state exactly appear one by one. */
 
-import { minimize } from "../automata/compare";
-import { type Machine } from "../automata/machine";
 import { count, h, replace, s, short, tint } from "../dom";
 import { MAX_DRAWN, diagram } from "../draw";
 import LearnWorker from "../learn/worker?worker&inline";
+import SETTINGS from "../learn/settings.json";
 import { type Message } from "../learn/worker";
-import { type Outcome, type Progress, wideShape } from "../learn/recipe";
+import { type Found, type Outcome, type Progress, machineOf } from "../learn/search";
 import { type Panel, Status, button, layout, p, pictureWidth } from "../ui";
 import { type Named, Picker } from "./picker";
 
-const MAX_STATES = 12;
+const MAX_STATES = 64;
 const MAX_SYMBOLS = 8;
 
 export class LearnPanel implements Panel {
@@ -19,8 +18,9 @@ export class LearnPanel implements Panel {
   private task!: Named;
   private worker: Worker | null = null;
   private seed = 1;
-  private history: { step: number; firstError: number; length: number }[] = [];
+  private history: Pick<Progress, "step" | "open" | "loss">[] = [];
   private readonly status = new Status();
+  private readonly kept = h("div", { class: "heads kept" });
   private readonly tables = h("div", { class: "heads" });
   private readonly chart = h("div", { class: "progress" });
   private readonly result = h("div", { class: "result" });
@@ -28,18 +28,18 @@ export class LearnPanel implements Panel {
 
   constructor() {
     this.go = button("Train", () => this.toggle(), { class: "primary" });
-    this.picker = new Picker("Task", (named) => this.setTask(named), "S3", ["S3", "FF", "Z2", "Z5", "Z7"]);
+    this.picker = new Picker("Task", (named) => this.setTask(named), "S3", ["S3", "FF", "Z2", "Z5", "Z7", "S4", "A5"]);
     this.element = h("div", { class: "panel" }, layout(
       [
         h("h2", {}, "Learning, live"),
-        p("A small network sees words and, after every symbol, the right label. It is never shown a table. It starts with eight heads of at least twelve indices, many more than it needs: each is another draw, and some will fit."),
-        p("Forward, every step takes the ", h("em", {}, "arg max"), ": an exact table. Backward, the gradient goes through the softmax. A label counts up to the first error of its word; after that the state is wrong and labels say little."),
-        p("When 256 fresh words of 64 symbols are all right, heads are removed, the least useful first, as long as fresh words stay right. What is left is read out as a machine, and only then compared with the target, on ", h("em", {}, "all"), " words at once."),
-        h("p", { class: "soft" }, "Each square is a head's table for one symbol: from column to row, darker is likelier. The recipe is that of exactstate train, on a smaller network; margins are not widened here, so there is no certificate at the end."),
+        p("The heads of a layer see words and, after every symbol, the state. They are never shown a table. Each predicts the state alone, from a read-out of its own: it need not know all of it, and is rewarded for the part that it can follow."),
+        p("In training a head is ", h("em", {}, "spread"), ` over its indices, so that the gradient reaches all that it could have held. Every ${SETTINGS.checkEvery} steps the `, h("em", {}, "arg max"), ` is read: exact tables, on ${count((2 + SETTINGS.readLengths.length) * SETTINGS.readWords, "fresh word")}.`),
+        p("A head that follows a part of the state exactly is kept, with the indices that it needs. The others are drawn anew and learn what it leaves open, until no two states are confused. Then the kept heads, side by side, are compared with the target, on ", h("em", {}, "all"), " words at once."),
+        h("p", { class: "soft" }, "Each square is a head's table for one symbol: from column to row, darker is likelier. The method is that of exactstate train, with one layer, fewer heads and no network around them: there are no margins and no certificate at the end."),
       ],
       [
         this.picker.element, this.picker.status.element, h("div", { class: "row" }, this.go, button("New seed", () => this.reseed())),
-        this.status.element, this.chart, this.tables, this.result,
+        this.status.element, this.chart, this.kept, this.tables, this.result,
       ],
     ));
     this.picker.choose("S3");
@@ -57,15 +57,13 @@ export class LearnPanel implements Panel {
     this.stop();
     const { machine } = named;
     this.task = named;
-    replace(this.tables);
-    replace(this.result);
-    replace(this.chart);
-    const large = machine.states.length > MAX_STATES || machine.outputs.length > MAX_STATES || machine.symbols.length > MAX_SYMBOLS;
+    for (const element of [this.kept, this.tables, this.result, this.chart]) replace(element);
+    const large = machine.states.length > MAX_STATES || machine.symbols.length > MAX_SYMBOLS;
     this.go.disabled = large;
     if (large) {
       this.status.bad(`This machine has ${count(machine.states.length, "state")} and ${count(machine.symbols.length, "symbol")}; the page trains up to ${MAX_STATES} and ${MAX_SYMBOLS}. exactstate train takes larger ones.`);
     } else {
-      this.status.say(`${count(machine.symbols.length, "symbol")}, ${count(machine.outputs.length, "label")}. Seed ${this.seed}.`);
+      this.status.say(`${count(machine.symbols.length, "symbol")}, ${count(machine.states.length, "state")}. Seed ${this.seed}.`);
     }
   }
 
@@ -81,7 +79,7 @@ export class LearnPanel implements Panel {
       this.status.say("Stopped.");
       return;
     }
-    replace(this.result);
+    for (const element of [this.kept, this.result]) replace(element);
     this.history = [];
     this.status.say("Training …");
     replace(this.go, "Stop");
@@ -107,13 +105,13 @@ export class LearnPanel implements Panel {
   }
 
   private show(progress: Progress, seconds: number): void {
-    if (progress.phase === "train") this.history.push(progress);
-    const right = `right for ${progress.firstError.toFixed(1)} of ${progress.length} symbols on average`;
-    const phase = { train: `Step ${progress.step}: ${right}.`, prune: `Pruning. ${progress.note}`, done: progress.note }[progress.phase];
+    this.history.push(progress);
     // not announced at every step: only the beginning and the end are
     this.status.element.setAttribute("aria-live", "off");
-    this.status.say(`${phase} ${seconds.toFixed(1)} s`);
+    const open = progress.kept.length ? `${count(progress.kept.length, "head")} kept, ${progress.open.toFixed(2)} nats open.` : "No head kept yet.";
+    this.status.say(`Step ${progress.step}, words of ${progress.length} symbols. ${open} ${seconds.toFixed(1)} s`);
     replace(this.chart, this.curve());
+    for (const [at, head] of progress.kept.entries()) if (at >= this.kept.children.length) this.kept.append(this.keptHead(head, at));
     this.drawHeads(progress);
   }
 
@@ -121,61 +119,73 @@ export class LearnPanel implements Panel {
     this.stop();
     this.status.element.setAttribute("aria-live", "polite");
     const { machine, difference } = outcome;
-    const time = `${seconds.toFixed(1)} s`;
+    const time = `${count(outcome.steps, "step")} and ${seconds.toFixed(1)} s`;
     if (!machine) {
-      this.status.bad(`Not learned in ${count(outcome.steps, "step")} (${time}). Another seed may do; exactstate train tries more heads by itself.`);
+      this.status.bad(`Not learned in ${time}: the kept heads leave ${outcome.open.toFixed(2)} nats of the state open. Another seed may do; exactstate train has more and larger heads, and further layers.`);
       return;
     }
-    const heads = `${count(outcome.heads.length, "head")} of ${outcome.heads.join(" and ")} indices`;
+    replace(this.tables);
+    const heads = `${count(outcome.heads.length, "head")} of ${outcome.heads.join(", ").replace(/, (?=\d+$)/, " and ")} indices`;
     if (difference) {
       const word = difference.word.map((a) => machine.symbols[a]).join(" ");
-      this.status.bad(`Learned in ${count(outcome.steps, "step")} and ${time}, but not exactly: after ${word} the network says ${difference.outputs[0]}, the target ${difference.outputs[1]}. Every fresh word was right; this one is rare. Try another seed.`);
+      this.status.bad(`Learned in ${time}, but not exactly: after ${word} the heads say ${difference.outputs[0]}, the target ${difference.outputs[1]}. Every fresh word was right; this one is rare. Try another seed.`);
     } else {
-      this.status.good(`Exact after ${count(outcome.steps, "step")} and ${time}: the machine in ${heads} equals the target on every word of every length.`);
+      this.status.good(`Exact after ${time}: ${heads} equal the target on every word of every length.`);
     }
-    const small = minimize(machine);
-    replace(this.result, h("h3", {}, "The machine, read out of the weights"),
-      h("p", {}, `${count(machine.states.length, "joint index", "joint indices")} reached; ${count(small.states.length, "state")} after merging those that behave alike. Smallest margin ${outcome.margin.toPrecision(2)}.`),
-      small.states.length <= MAX_DRAWN && h("div", { class: "pair" },
-        h("figure", {}, diagram(named(small, this.task.machine), "The machine that was learned").element, h("figcaption", {}, "Learned")),
-        h("figure", {}, diagram(this.task.machine, "The target").element, h("figcaption", {}, "Target"))),
+    const target = this.task.machine;
+    const named = { ...machine, states: machine.states.map((_, q) => machine.outputs[machine.stateOutputs![q]]) };
+    const drawn = named.states.length <= MAX_DRAWN && target.states.length <= MAX_DRAWN;
+    replace(this.result, h("h3", {}, "The machine of these heads"),
+      h("p", {}, `${count(machine.states.length, "joint index", "joint indices")} reached, for ${count(target.states.length, "state")} of the target${drawn ? "" : ": too many to draw"}.`),
+      drawn && h("div", { class: "pair" },
+        h("figure", {}, diagram(named, "The machine that was learned").element, h("figcaption", {}, "Learned")),
+        h("figure", {}, diagram(target, "The target").element, h("figcaption", {}, "Target"))),
       legend(machine.symbols));
   }
 
-  /** The first error over the steps. */
+  /** The nats that the kept heads leave open, as stairs, and those of the best head in training. */
   private curve(): SVGElement {
-    const last = Math.max(50, ...this.history.map(({ step }) => step));
-    const most = Math.max(...this.history.map(({ length }) => length), 16);
-    const end = pictureWidth(560) - 10;
-    const line = this.history.map(({ step, firstError }) => `${(44 + ((end - 44) * step) / last).toFixed(1)},${(74 - (62 * firstError) / most).toFixed(1)}`).join(" ");
     const [now] = this.history.slice(-1);
-    return s("svg", { viewBox: `0 0 ${end + 10} 96`, class: "curve", role: "img", "aria-label": now ? `After ${now.step} steps words are right for ${now.firstError.toFixed(1)} symbols on average` : "Nothing trained yet" },
+    const last = Math.max(100, now.step);
+    const most = Math.max(Math.log(this.task.machine.states.length), 0.1);
+    const end = pictureWidth(560) - 10;
+    const x = (step: number): string => (44 + ((end - 44) * step) / last).toFixed(1);
+    const y = (nats: number): string => (74 - 62 * Math.min(1, nats / most)).toFixed(1);
+    const open = this.history.map(({ open }) => (open < Infinity ? open : most));
+    const stairs = this.history.map(({ step }, i) => `${x(step)},${y(open[Math.max(0, i - 1)])} ${x(step)},${y(open[i])}`).join(" ");
+    return s("svg", { viewBox: `0 0 ${end + 10} 96`, class: "curve", role: "img", "aria-label": `After ${now.step} steps kept heads leave ${open[open.length - 1].toFixed(2)} nats open` },
       s("line", { x1: 44, x2: end, y1: 74, y2: 74, class: "axis" }), s("line", { x1: 44, x2: end, y1: 12, y2: 12, class: "grid" }),
-      s("text", { x: 38, y: 16, "text-anchor": "end", class: "label" }, String(most)), s("text", { x: 38, y: 78, "text-anchor": "end", class: "label" }, "0"),
-      s("text", { x: 44, y: 92, class: "label" }, "symbols right before an error"), s("text", { x: end, y: 92, "text-anchor": "end", class: "label" }, `step ${last}`),
-      s("polyline", { points: line, class: "trail" }));
+      s("text", { x: 38, y: 16, "text-anchor": "end", class: "label" }, most.toFixed(1)), s("text", { x: 38, y: 78, "text-anchor": "end", class: "label" }, "0"),
+      s("text", { x: 44, y: 92, class: "label" }, "nats open: kept, best in training"), s("text", { x: end, y: 92, "text-anchor": "end", class: "label" }, `step ${last}`),
+      s("polyline", { points: this.history.map(({ step, loss }) => `${x(step)},${y(loss)}`).join(" "), class: "trail faint" }),
+      s("polyline", { points: stairs, class: "trail" }));
   }
 
-  private drawHeads({ probabilities, active, reached }: Progress): void {
-    const { symbols, outputs } = this.task.machine;
-    const { heads: r, indices: d } = wideShape(symbols.length, outputs.length);
-    if (this.tables.children.length !== r) {
-      replace(this.tables, Array.from({ length: r }, (_, head) =>
+  private keptHead(head: Found, at: number): HTMLElement {
+    const size = head.indices.length;
+    const drawing = diagram(machineOf(head, this.task.machine.symbols), `Head ${at + 1}, ${count(size, "index", "indices")}`, 60 + 6 * size).element;
+    return h("figure", {}, size <= MAX_DRAWN && drawing, h("figcaption", {}, h("strong", {}, `kept: ${count(size, "index", "indices")}`), ` at step ${head.step}; ${head.open.toFixed(2)} nats open`));
+  }
+
+  private drawHeads({ training }: Progress): void {
+    const { symbols } = this.task.machine;
+    const sizes = training.map(({ size }) => size).join();
+    if (this.tables.dataset.sizes !== sizes || !this.tables.children.length) {
+      this.tables.dataset.sizes = sizes;
+      replace(this.tables, training.map(({ size }) =>
         h("figure", { class: "head" },
-          h("div", { class: "squares" }, symbols.map(() => h("canvas", { width: d, height: d, "aria-hidden": "true" }))),
-          h("figcaption", {}, `head ${head + 1}`))));
+          h("div", { class: "squares" }, symbols.map(() => h("canvas", { width: size, height: size, "aria-hidden": "true" }))),
+          h("figcaption", {}, count(size, "index", "indices")))));
     }
     const ink = getComputedStyle(this.element).getPropertyValue("--ink-rgb").split(",").map(Number);
     [...this.tables.children].forEach((figure, head) => {
-      figure.classList.toggle("gone", !active[head]);
-      const used = reached[head]?.length;
-      replace(figure.querySelector("figcaption")!, `head ${head + 1}${active[head] ? (used ? `: ${count(used, "index", "indices")}` : "") : ": removed"}`);
+      const { size: d, moves } = training[head];
       figure.querySelectorAll("canvas").forEach((canvas, a) => {
         const context = canvas.getContext("2d")!;
         const image = context.createImageData(d, d);
         for (let from = 0; from < d; from++) {
           for (let to = 0; to < d; to++) {
-            const value = probabilities[((a * r + head) * d + from) * d + to];
+            const value = moves[(a * d + from) * d + to];
             image.data.set([ink[0], ink[1], ink[2], Math.round(255 * Math.sqrt(value))], 4 * (to * d + from));
           }
         }
@@ -183,20 +193,6 @@ export class LearnPanel implements Panel {
       });
     });
   }
-}
-
-/** States named by what they output on the way in, and in the order of the target where the names are the same. */
-function named(machine: Machine, target: Machine): Machine {
-  const labels: Set<string>[] = machine.states.map(() => new Set());
-  machine.tables.forEach((row, a) => row.forEach((next, q) => labels[next].add(machine.outputs[machine.readout[a][q]])));
-  const states = labels.map((set, q) => (set.size === 1 ? [...set][0] : machine.states[q]));
-  const order = target.states.map((name) => states.indexOf(name));
-  if (states.length !== order.length || new Set(order).size < order.length || order.includes(-1)) return { ...machine, states };
-  const number = (q: number): number => order.indexOf(q);
-  const permuted = (rows: number[][], rename: (value: number) => number): number[][] => rows.map((row) => order.map((q) => rename(row[q])));
-  return {
-    ...machine, states: target.states, start: number(machine.start), tables: permuted(machine.tables, number), readout: permuted(machine.readout, (z) => z),
-  };
 }
 
 export function legend(symbols: readonly string[]): HTMLElement {

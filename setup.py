@@ -16,6 +16,7 @@ KERNELS = (
     "index_gains",
     "surrogate",
     "readout",
+    "step",
     "soft",
     "repeated_rows",
 )

@@ -46,7 +46,10 @@ _SURROGATE_BACKWARD = [
 _PROJECT_VALUES = [_POINTER, _SIZE, _POINTER, _SIZE, *_HEADS, _POINTER]
 _PROJECT_VALUES_BACKWARD = [_POINTER, _POINTER, _SIZE, _POINTER, _SIZE, *_HEADS, _POINTER, _POINTER]
 _INDEX_GAINS = [_POINTER, _POINTER, _SIZE, _SIZE, *_SEGMENTS, _POINTER, _INT]
-_READ_ROWS = [_POINTER, _SIZE, _POINTER, _POINTER, _SIZE, *_HEADS, _POINTER, _SIZE, _POINTER]
+_STEP = [
+    *(*_WEIGHTS, *_HEADS, _POINTER, _SIZE, _POINTER, _POINTER, _SIZE),  # values, their width, projection, its outputs
+    *(_POINTER, _SIZE, _POINTER, _POINTER, _INT),  # starts, rows, states, output, threads
+]
 _READ_OUT = [_POINTER, _POINTER, _SIZE, *_HEADS, *_CELLS, _SIZE, _POINTER, _INT]
 _READ_OUT_BACKWARD = [_POINTER, _SIZE, *_HEADS, *_CELLS, _SIZE, _POINTER, _INT]
 _SOFT_STEPS = [*_HEADS, _SIZE, _SIZE, *[_POINTER] * 4]  # batch, length, start, initial, lengths, resets
@@ -113,7 +116,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     **{f"exactstate_index_gains_{real}": (None, _INDEX_GAINS) for real in ("f32", "f64")},
     **{f"exactstate_project_values_backward_{real}": (None, _PROJECT_VALUES_BACKWARD) for real in ("f32", "f64")},
     **{f"exactstate_project_values_{real}": (None, _PROJECT_VALUES) for real in ("f32", "f64")},
-    **{f"exactstate_read_rows_{real}": (None, _READ_ROWS) for real in ("f32", "f64")},
+    **{f"exactstate_step_{real}": (c_int64, _STEP) for real in ("f32", "f64")},
     **{f"exactstate_read_out_{real}": (c_int64, _READ_OUT) for real in ("f32", "f64")},
     **{f"exactstate_read_out_backward_{real}": (c_int64, _READ_OUT_BACKWARD) for real in ("f32", "f64")},
     **{

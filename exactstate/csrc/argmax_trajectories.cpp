@@ -79,24 +79,6 @@ EXACTSTATE_INLINE void sums(const Columns<T>& head, int64_t m, const T* const* r
         for (int v = 0; v < V; ++v) store(logits[f] + v * W, sum[f][v]);
 }
 
-// The same sums from the weights as they came, eight entries at a time.
-template <class T>
-EXACTSTATE_INLINE void plain_sums(const Columns<T>& head, int64_t m, const T* row, int64_t at, int64_t begin, int64_t end,
-                              T* logits) {
-    for (int64_t j = begin; j < end; j += 8) {
-        const T* weight[8];
-        T sum[8];
-        for (int c = 0; c < 8; ++c) {
-            const int64_t entry = at * head.head.size + std::min(j + c, end - 1);
-            weight[c] = head.plain_weight + entry * m;
-            sum[c] = head.plain_bias[entry];
-        }
-        for (int64_t i = 0; i < m; ++i)
-            for (int c = 0; c < 8; ++c) sum[c] = sum[c] + row[i] * weight[c][i];
-        for (int64_t c = 0; c < std::min<int64_t>(8, end - j); ++c) logits[j - begin + c] = sum[c];
-    }
-}
-
 template <class T, int group>
 EXACTSTATE_INLINE void step(const Pass<T>& pass, const Columns<T>& head, const T* const* rows, const int64_t* places,
                         int64_t* at) {
@@ -110,7 +92,8 @@ EXACTSTATE_INLINE void step(const Pass<T>& pass, const Columns<T>& head, const T
         const int64_t stop = std::min<int64_t>(count * W, head.head.size - vector * W);
         if (head.weight.empty())
             for (int f = 0; f < group; ++f)
-                plain_sums(head, pass.m, rows[f], at[f], vector * W, vector * W + stop, logits[f]);
+                plain_sums(rows[f], pass.m, head.plain_weight + (at[f] * head.head.size + vector * W) * pass.m,
+                           head.plain_bias + at[f] * head.head.size + vector * W, stop, logits[f]);
         else switch (count) {
             case 1: sums<T, group, 1>(head, pass.m, rows, at, vector, logits); break;
             case 2: sums<T, group, 2>(head, pass.m, rows, at, vector, logits); break;

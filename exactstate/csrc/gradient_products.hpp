@@ -7,7 +7,7 @@
 
 namespace exactstate {
 
-constexpr int THREE = 3, FOUR = 4;  // sides of a tile
+constexpr int THREE = 3, FOUR = 4, SIX = 6;  // sides of a tile
 
 // How many of what is left a tile takes: never a single one where it can be avoided, for one alone waits for itself.
 EXACTSTATE_INLINE int up_to_three(int64_t left) { return int(left == 4 ? 2 : std::min<int64_t>(left, THREE)); }
@@ -88,6 +88,7 @@ EXACTSTATE_INLINE void lane_dot_tile(const T* x, int64_t stride, const T* w, int
     Vector sum[C][V];
     for (int c = 0; c < C; ++c)
         for (int v = 0; v < V; ++v) sum[c][v] = spread<T>(bias[c]);
+#pragma GCC unroll 4
     for (int64_t i = 0; i < m; ++i, x += stride) {
         Vector rows[V];
         for (int v = 0; v < V; ++v) rows[v] = load(x + v * W);
@@ -102,14 +103,15 @@ template <class T, int V>
 EXACTSTATE_INLINE void lane_dot_vectors(const T* x, int64_t stride, const T* w, int64_t w_stride, int64_t m, const T* bias,
                                     int64_t d, T* out) {
     for (int64_t j = 0; j < d;) {
-        const int many = up_to_four(d - j);
+        const int many = V < THREE && d - j >= SIX && d - j != SIX + 1 ? SIX : up_to_four(d - j);
         const T* entry = w + j * w_stride;
         T* to = out + j * stride;
         switch (many) {
             case 1: lane_dot_tile<T, 1, V>(x, stride, entry, w_stride, m, bias + j, to); break;
             case 2: lane_dot_tile<T, 2, V>(x, stride, entry, w_stride, m, bias + j, to); break;
             case 3: lane_dot_tile<T, 3, V>(x, stride, entry, w_stride, m, bias + j, to); break;
-            default: lane_dot_tile<T, 4, V>(x, stride, entry, w_stride, m, bias + j, to);
+            case 4: lane_dot_tile<T, 4, V>(x, stride, entry, w_stride, m, bias + j, to); break;
+            default: lane_dot_tile<T, V < THREE ? SIX : FOUR, V>(x, stride, entry, w_stride, m, bias + j, to);
         }
         j += many;
     }

@@ -89,27 +89,75 @@ EXACTSTATE_INLINE void product(const T* columns, const T* packed, int64_t m, con
     }
 }
 
-// Write one row into its lane of a transposed block.
+// Transpose rows of m values into columns `stride` apart, one lane per row; lanes come in eights.
 template <class T>
-EXACTSTATE_INLINE void put_lane(const T* row, int64_t m, int lane, T* columns) {
-    for (int64_t i = 0; i < m; ++i) columns[i * ROWS<T> + lane] = row[i];
+EXACTSTATE_INLINE void put_lanes(const T* const* rows, int64_t lanes, int64_t m, int64_t stride, T* columns) {
+    for (int64_t lane = 0; lane < lanes; ++lane)
+        for (int64_t i = 0; i < m; ++i) columns[i * stride + lane] = rows[lane][i];
+}
+
+template <>
+EXACTSTATE_INLINE void put_lanes<float>(const float* const* rows, int64_t lanes, int64_t m, int64_t stride, float* columns) {
+    for (int64_t i = 0; m >= 8 && i < m; i += 8) {
+        const int64_t from = std::min(i, m - 8);  // the last eight overlap those before
+        for (int64_t lane = 0; lane < lanes; lane += 8)
+            transpose_eight(rows + lane, from, columns + from * stride + lane, stride);
+    }
+    for (int64_t lane = 0; m < 8 && lane < lanes; ++lane)
+        for (int64_t i = 0; i < m; ++i) columns[i * stride + lane] = rows[lane][i];
 }
 
 // Transpose a whole block: rows[0 .. ROWS) of m values each.
 template <class T>
 EXACTSTATE_INLINE void put_rows(const T* const* rows, int64_t m, T* columns) {
-    for (int lane = 0; lane < ROWS<T>; ++lane) put_lane(rows[lane], m, lane, columns);
+    put_lanes(rows, ROWS<T>, m, ROWS<T>, columns);
 }
 
-template <>
-EXACTSTATE_INLINE void put_rows<float>(const float* const* rows, int64_t m, float* columns) {
-    constexpr int R = ROWS<float>;
-    for (int64_t i = 0; m >= 8 && i < m; i += 8) {
-        const int64_t from = std::min(i, m - 8);  // the last eight overlap those before
-        for (int lane = 0; lane < R; lane += 8) transpose_eight(rows + lane, from, columns + from * R + lane, R);
+// The logits of one row and a few entries, eight sums side by side.
+template <class T>
+EXACTSTATE_INLINE void plain_sums(const T* row, int64_t m, const T* weight, const T* bias, int64_t entries, T* logits) {
+    constexpr int SIDE = 8;
+    for (int64_t j = 0; j < entries; j += SIDE) {
+        const T* from[SIDE];
+        T sum[SIDE];
+        for (int c = 0; c < SIDE; ++c) {
+            const int64_t entry = std::min(j + c, entries - 1);
+            from[c] = weight + entry * m;
+            sum[c] = bias[entry];
+        }
+        for (int64_t i = 0; i < m; ++i)
+            for (int c = 0; c < SIDE; ++c) sum[c] = sum[c] + row[i] * from[c][i];
+        for (int64_t c = 0; c < std::min<int64_t>(SIDE, entries - j); ++c) logits[j + c] = sum[c];
     }
-    for (int64_t i = 0; m < 8 && i < m; ++i)
-        for (int lane = 0; lane < R; ++lane) columns[i * R + lane] = rows[lane][i];
+}
+
+// In floats, eight entries are turned into the lanes of a vector, eight inputs at a time.
+template <>
+EXACTSTATE_INLINE void plain_sums<float>(const float* row, int64_t m, const float* weight, const float* bias, int64_t entries,
+                                         float* logits) {
+    constexpr int W = 8;
+    float turned[W * ROWS<float>] = {}, sums[ROWS<float>];
+    for (int64_t j = 0; j < entries; j += ROWS<float>) {
+        const int64_t left = std::min<int64_t>(ROWS<float>, entries - j);
+        const float* from[ROWS<float>];
+        for (int64_t lane = 0; lane < ROWS<float>; ++lane) {
+            const int64_t entry = j + std::min(lane, left - 1);
+            from[lane] = weight + entry * m;
+            sums[lane] = bias[entry];
+        }
+        Floats sum[PAIR];
+        for (int v = 0; v < PAIR; ++v) sum[v] = load(sums + v * W);
+        int64_t i = 0;
+        for (; i + W <= m; i += W) {
+            for (int v = 0; v < PAIR && v * W < left; ++v) transpose_eight(from + v * W, i, turned + v * W, ROWS<float>);
+            for (int c = 0; c < W; ++c)
+                for (int v = 0; v < PAIR; ++v) sum[v] = sum[v] + load(turned + c * ROWS<float> + v * W) * row[i + c];
+        }
+        for (int v = 0; v < PAIR; ++v) store(sums + v * W, sum[v]);
+        for (; i < m; ++i)
+            for (int64_t lane = 0; lane < left; ++lane) sums[lane] = sums[lane] + row[i] * from[lane][i];
+        std::copy_n(sums, left, logits + j);
+    }
 }
 
 // The way back: columns are m x ROWS, and rows lie `stride` apart.

@@ -67,20 +67,6 @@ EXACTSTATE_INLINE void read_out_backward_rows(const T* output_gradient, int64_t 
             gradient[k * m + i] += sums[size_t(((i - from) / WIDE * indices + k) * WIDE + (i - from) % WIDE)];
 }
 
-// out[i] = value[0] w[i][0] + value[1] w[i][1] + ..., in that order; `stride` is from one i to the next.
-template <class T>
-EXACTSTATE_INLINE void project(const T* value, int64_t width, const T* weight, int64_t stride, int64_t m, T* out) {
-    constexpr int SIDE = 8;  // sums that run side by side
-    for (int64_t i = 0; i < m; i += SIDE) {
-        T sum[SIDE] = {};
-        const T* row[SIDE];
-        for (int c = 0; c < SIDE; ++c) row[c] = weight + std::min(i + c, m - 1) * stride;
-        for (int64_t v = 0; v < width; ++v)
-            for (int c = 0; c < SIDE; ++c) sum[c] = sum[c] + value[v] * row[c][v];
-        for (int64_t c = 0; c < std::min<int64_t>(SIDE, m - i); ++c) out[i + c] = sum[c];
-    }
-}
-
 // The projected value vector of every index: S x m.
 template <class T>
 EXACTSTATE_INLINE void project_values(const T* values, int64_t width, const T* weight, int64_t m, const std::vector<Head>& heads,
@@ -153,23 +139,6 @@ EXACTSTATE_INLINE void project_values_backward(const T* gradient, const T* value
     }
 }
 
-// `read_out` of the projected vectors, projecting only those that are read.
-template <class T>
-void read_rows(const T* values, int64_t width, const T* weight, const T* offset, int64_t m,
-           const std::vector<Head>& heads, const int64_t* states, int64_t rows, T* output) {
-    const int64_t stride = width * int64_t(heads.size());
-    std::vector<T> vector(static_cast<size_t>(m));
-    for (int64_t n = 0; n < rows; ++n) {
-        T* out = output + n * m;
-        std::copy(offset, offset + m, out);
-        for (size_t h = 0; h < heads.size(); ++h) {
-            const int64_t k = heads[h].index + states[n * int64_t(heads.size()) + int64_t(h)];
-            project(values + k * width, width, weight + int64_t(h) * width, stride, m, vector.data());
-            for (int64_t i = 0; i < m; ++i) out[i] += vector[i];
-        }
-    }
-}
-
 #define EXACTSTATE_PROJECT_CLONES(T)                                                                                          \
     EXACTSTATE_CLONES void project_values_of(const T* values, int64_t width, const T* weight, int64_t m,                         \
                                const std::vector<Head>& heads, T* vectors) {                                       \
@@ -236,11 +205,6 @@ EXACTSTATE_READ_CLONES(double, int64_t)
                                            int64_t m, const int64_t* sizes, int64_t heads, T* of_values,           \
                                            T* of_weight) {                                                         \
         project_values_backward_of(gradient, values, width, weight, m, layout(sizes, heads), of_values, of_weight);                 \
-    }                                                                                                              \
-    EXACTSTATE_API void exactstate_read_rows_##SUFFIX(const T* values, int64_t width, const T* weight, const T* offset,        \
-                                          int64_t m, const int64_t* sizes, int64_t heads, const int64_t* states,   \
-                                          int64_t rows, T* output) {                                               \
-        read_rows(values, width, weight, offset, m, layout(sizes, heads), states, rows, output);                       \
     }
 EXACTSTATE_PROJECT(f32, float)
 EXACTSTATE_PROJECT(f64, double)

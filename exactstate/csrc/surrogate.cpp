@@ -129,24 +129,6 @@ EXACTSTATE_INLINE void add_input_gradients(const Job<T>& job, const Block<T>& bl
     }
 }
 
-// d values of each row, one lane per row: d x STRIP; whole vectors of rows, so that the last rows may repeat.
-template <class T>
-EXACTSTATE_INLINE void put_lanes(const T* const* rows, int64_t lanes, int64_t d, T* columns) {
-    for (int64_t lane = 0; lane < lanes; ++lane)
-        for (int64_t j = 0; j < d; ++j) columns[j * STRIP + lane] = rows[lane][j];
-}
-
-template <>
-EXACTSTATE_INLINE void put_lanes<float>(const float* const* rows, int64_t lanes, int64_t d, float* columns) {
-    for (int64_t j = 0; d >= 8 && j < d; j += 8) {
-        const int64_t from = std::min(j, d - 8);  // the last eight overlap those before
-        for (int64_t lane = 0; lane < lanes; lane += 8)
-            transpose_eight(rows + lane, from, columns + from * STRIP + lane, STRIP);
-    }
-    for (int64_t lane = 0; d < 8 && lane < lanes; ++lane)
-        for (int64_t j = 0; j < d; ++j) columns[j * STRIP + lane] = rows[lane][j];
-}
-
 // Turn the logits of a vector of rows into g, in place; all d x STRIP.
 template <class T>
 EXACTSTATE_INLINE void soften(const Job<T>& job, int64_t d, const T* noise, const T* lambda, T* logits) {
@@ -225,16 +207,16 @@ EXACTSTATE_INLINE void soften_strip(const Job<T>& job, Block<T>& block, const St
     const int64_t d = group.head->size, entry = group.head->entry + group.column * d;
     find_rows(job, block, strip, scratch);
     const int64_t lanes = (strip.rows + 7) / 8 * 8;
-    put_lanes(scratch.lambda_rows, lanes, d, scratch.lambda.data());
+    put_lanes(scratch.lambda_rows, lanes, d, STRIP, scratch.lambda.data());
     if (job.input && job.width <= TURNED_WIDTH) {
-        put_lanes(scratch.x, lanes, job.width, scratch.turned.data());
+        put_lanes(scratch.x, lanes, job.width, STRIP, scratch.turned.data());
         lane_dots(scratch.turned.data(), STRIP, strip.rows, job.weight + entry * job.width, job.width, job.width,
                   job.bias + entry, d, scratch.logits.data());
     } else if (job.input)
         dots(scratch.x, (strip.rows + FOUR - 1) / FOUR * FOUR, job.weight + entry * job.width, job.width, job.width,
              job.bias + entry, d, scratch.logits.data(), STRIP);
     else
-        put_lanes(scratch.logit_rows, lanes, d, scratch.logits.data());
+        put_lanes(scratch.logit_rows, lanes, d, STRIP, scratch.logits.data());
     if (job.noisy) put_noise(job, block, strip, entry, d, scratch.noise.data());
     for (int64_t lane = 0; lane < strip.rows; lane += W)
         soften(job, d, scratch.noise.data() + (job.noisy ? lane : 0), scratch.lambda.data() + lane,
@@ -298,7 +280,7 @@ EXACTSTATE_INLINE void sum_outer(const Job<T>& job, Block<T>& block, int64_t mos
         const Group& group = block.groups[strip.group];
         const int64_t d = group.head->size, entry = group.head->entry + group.column * d;
         find_rows(job, block, strip, scratch);
-        put_lanes(scratch.lambda_rows, (strip.rows + 7) / 8 * 8, d, g);
+        put_lanes(scratch.lambda_rows, (strip.rows + 7) / 8 * 8, d, STRIP, g);
         outer(scratch.x, strip.rows, from, to, g, STRIP, d, job.weight_gradient + entry * job.width, job.width);
         if (from == 0) sum_bias(g, strip.rows, d, job.bias_gradient + entry);
     }
@@ -320,7 +302,7 @@ EXACTSTATE_INLINE void pull_back(const Job<T>& job, Block<T>& block, int64_t mos
         for (; first < last; first += STRIP) {
             const Strip strip{int64_t(number), first, std::min(STRIP, last - first)};
             find_rows(job, block, strip, scratch);
-            put_lanes(scratch.lambda_rows, (strip.rows + 7) / 8 * 8, d, g);
+            put_lanes(scratch.lambda_rows, (strip.rows + 7) / 8 * 8, d, STRIP, g);
             combine(weight, job.width, job.width, d, g, {STRIP, 1}, strip.rows, scratch.x_gradient);
         }
     }

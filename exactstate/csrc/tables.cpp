@@ -145,13 +145,15 @@ EXACTSTATE_INLINE void make_tables(const Job<T>& job, int64_t begin, int64_t end
             for (int b = 0; b < count; ++b) {
                 const Block<T>& block = blocks[b];
                 const int64_t entries = panel.end - panel.begin;
-                if (from.input)
+                if (from.input) {
                     product(columns.data() + b * from.m * ROWS<T>, from.weight + panel.begin * from.m, from.m,
                             from.bias + panel.begin, entries, logits.data());
-                else
-                    for (int lane = 0; lane < block.rows; ++lane)
-                        put_lane(from.logits + from.index[block.place[lane]] * from.entries + panel.begin, entries,
-                                 lane, logits.data());
+                } else {
+                    const T* rows[ROWS<T>];
+                    for (int lane = 0; lane < ROWS<T>; ++lane)
+                        rows[lane] = from.logits + from.index[block.place[std::min(lane, block.rows - 1)]] * from.entries + panel.begin;
+                    put_rows(rows, entries, logits.data());
+                }
                 arg_max<T, Cell>(job, panel, block, logits.data(), (group + b) * ROWS<T>);
             }
     }

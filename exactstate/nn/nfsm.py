@@ -24,7 +24,7 @@ from exactstate.nn.init import fan_in_, truncated_
 from exactstate.nn.inputs import Rows, as_integers, check_call, steps_below, whole_numbers
 from exactstate.nn.pretrained import Pretrained
 from exactstate.nn.soft import soft_states
-from exactstate.nn.wrapped import is_plain
+from exactstate.nn.wrapped import is_plain, looked_up
 from exactstate.ops.eager import is_counted, is_exported, is_traced, is_transformed, without_autocast
 from exactstate.ops.flops import count_flops
 from exactstate.ops.interface import kernels, resolve
@@ -269,17 +269,23 @@ class NFSM(Pretrained, nn.Module):
         if self._group:
             raise InvalidInput("a step cannot be split over ranks: stream with a layer without process_group.")
         watched = torch.is_grad_enabled() or is_traced(x) or is_transformed()
-        if self.training or watched or not is_plain(self.out_proj):
+        out_proj, gate = self.out_proj, self.gate_proj
+        if self.training or watched or not is_plain(out_proj):
             y, state = self(x[:, None], state)
             return y[:, 0], state
         start, _ = self._start(state, x.shape[0])
-        ops = kernels(self.backend)
-        states = torch.empty(x.shape[0], len(self.heads), dtype=torch.int64, device=x.device)
-        segments = batch_segments(x.shape[0], 1)
-        final = ops.argmax_trajectories(self._logit_source(x), segments, start, states, self.heads)
-        params = self._readout_params() if self.gate_proj is None else self._concatenated_params()
-        y = ops.read_rows(*params, states, self.heads)
-        return (y if self.gate_proj is None else self._gated(y, x)).to(x.dtype), final
+        rows = x.contiguous() if self.mix_proj is None else self.logit_input(x).contiguous()
+        weight, bias, values = looked_up(self, "weight", "bias", "values")
+        out_weight, out_bias = looked_up(out_proj, "weight", "bias")
+        if gate is not None:
+            values, out_weight, out_bias = self._concatenated_params()
+        given = rows, weight, bias, values, out_weight, out_bias
+        if {part.dtype for part in given} not in ({torch.float32}, {torch.float64}):
+            rows, weight, bias, values, out_weight, out_bias = map(self._cast, given)
+        step = kernels(self.backend).step
+        y, final = step(rows, weight, bias, values, out_weight, out_bias, start, self.heads)
+        y = y if gate is None else self._gated(y, x)
+        return y if y.dtype is x.dtype else y.to(x.dtype), final
 
     def logits(self, x: Tensor) -> tuple[Tensor, ...]:
         """One array per head, ... d d: entry [j, k] scores the move from index k to index j; differentiable."""

@@ -9,11 +9,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 
-from torch import nn
+from torch import Tensor, nn
 
 from exactstate.errors import InvalidInput
-
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 def is_plain(linear: nn.Module) -> bool:
@@ -21,12 +19,18 @@ def is_plain(linear: nn.Module) -> bool:
 
     A parametrization (`torch.nn.utils.parametrize`) is plain: it computes the weight when it is read.
     """
+    kind = type(linear)
     return (
-        isinstance(linear, nn.Linear)
-        and type(linear).forward is nn.Linear.forward
+        (kind is nn.Linear or (isinstance(linear, nn.Linear) and kind.forward is nn.Linear.forward))
         and "forward" not in linear.__dict__
         and not has_hooks(linear)
     )
+
+
+def looked_up(module: nn.Module, *names: str) -> list[Tensor]:
+    """Parameters by name, several times faster than as attributes; those with a parametrization are computed."""
+    held = module._parameters
+    return [held[name] if name in held else getattr(module, name) for name in names]  # type: ignore[misc]
 
 
 def own_class(module: nn.Module, kind: type[nn.Module]) -> str | None:
@@ -44,7 +48,9 @@ def own_class(module: nn.Module, kind: type[nn.Module]) -> str | None:
 
 def has_hooks(module: nn.Module) -> bool:
     """Whether anything is called before or after the module."""
-    return any(getattr(module, name) for name in _HOOKS)
+    return bool(
+        module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks
+    )
 
 
 def wrapped_modules(model: nn.Module) -> Iterator[tuple[str, str]]:

@@ -52,7 +52,7 @@ def _check_arrays(*tensors: Tensor | None) -> None:
 
 
 def _on_cpu(tensor: Tensor) -> Tensor:
-    if tensor.device.type != "cpu":
+    if not tensor.is_cpu:
         raise InvalidInput(f"backend 'cpu' works on CPU tensors; got one on {tensor.device}: use backend='tree'.")
     return tensor.contiguous()
 
@@ -217,14 +217,27 @@ def zeros(like: Tensor, *shape: int) -> Tensor:
     return torch.from_numpy(np.zeros(shape, dtype=np.float64 if like.dtype == torch.float64 else np.float32))
 
 
-def read_rows(values: Tensor, weight: Tensor, bias: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
-    """N r -> N m: `read_out(project_values(...))` for a few rows, projecting only what is read."""
-    output = torch.empty(states.shape[0], weight.shape[0], dtype=values.dtype)
-    getattr(native.library(), f"exactstate_read_rows_{_suffix(values)}")(
-        address(values), values.shape[1], address(weight), address(bias), weight.shape[0],
-        *_heads(heads), address(states), states.shape[0], address(output),
+def step(
+    rows: Tensor, weight: Tensor, bias: Tensor, values: Tensor, out_weight: Tensor, out_bias: Tensor, starts: Tensor,
+    heads: Sequence[int],
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """One step without noise of every sequence: (B m, B r)."""
+    starts, (batch, m), width = (
+        _on_cpu(starts if starts.dtype is torch.int64 else starts.long()),
+        rows.shape,
+        len(out_bias),
+    )
+    output, states = values.new_empty(batch, width), torch.empty_like(starts)
+    library = native.library()
+    bad = (library.exactstate_step_f64 if values.dtype == torch.float64 else library.exactstate_step_f32)(
+        address(rows), address(weight), address(bias), m, *_heads(heads), address(values), values.shape[1],
+        address(out_weight), address(out_bias), width, address(starts), batch, states.data_ptr(), output.data_ptr(),
+        native.threads(),
     )  # fmt: skip
-    return output
+    if bad == -2:
+        check_states(starts, heads, batch)
+    refuse_infinite(bad)
+    return output, states
 
 
 def read_out(vectors: Tensor, bias: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:

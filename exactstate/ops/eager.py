@@ -91,7 +91,9 @@ def is_traced(tensor: Tensor | None = None) -> bool:
     tensor is one that has no numbers (meta, fake) or dispatches by itself."""
     if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0 or torch.jit.is_tracing():
         return True
-    return tensor is not None and (tensor.is_meta or torch._C._dispatch_keys(tensor).has(torch._C.DispatchKey.Python))
+    if tensor is None or (type(tensor) is Tensor and tensor.is_cpu):
+        return False
+    return tensor.is_meta or torch._C._dispatch_keys(tensor).has(torch._C.DispatchKey.Python)
 
 
 def is_fake(tensor: Tensor) -> bool:

@@ -88,10 +88,11 @@ class Kernels(Protocol):
     def read_out(self, vectors: Tensor, bias: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
         """S m, m, N r -> N m: the bias plus the projected value vectors of the indices, head by head."""
 
-    def read_rows(
-        self, values: Tensor, weight: Tensor, bias: Tensor, states: Tensor, heads: Sequence[int]
-    ) -> Tensor:  # fmt: skip
-        """N r -> N m: `read_out(project_values(values, weight))` for a few int64 rows, projecting only what is read."""
+    def step(
+        self, rows: Tensor, weight: Tensor, bias: Tensor, values: Tensor, out_weight: Tensor, out_bias: Tensor,
+        starts: Tensor, heads: Sequence[int],
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """One step without noise of every sequence, from the states B r: (its read-out: B m, the next states: B r)."""
 
     # -- backward
 

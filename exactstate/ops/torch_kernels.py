@@ -16,7 +16,18 @@ from torch import Tensor
 from torch.nn.functional import linear, pad
 
 from exactstate.ops.gumbel import gumbel
-from exactstate.ops.segments import LENGTH, LOCAL, PADDING, ROW, LogitSource, Noise, refuse_infinite, rows_of, steps_of
+from exactstate.ops.segments import (
+    LENGTH,
+    LOCAL,
+    PADDING,
+    ROW,
+    LogitSource,
+    Noise,
+    batch_segments,
+    refuse_infinite,
+    rows_of,
+    steps_of,
+)
 from exactstate.ops.tables import cell_dtype, entry_offsets, identity, offsets
 
 
@@ -157,10 +168,11 @@ class TorchKernels:
     def zeros(like: Tensor, *shape: int) -> Tensor:
         return like.new_zeros(shape)
 
-    def read_rows(
-        self, values: Tensor, weight: Tensor, bias: Tensor, states: Tensor, heads: Sequence[int]
-    ) -> Tensor:  # fmt: skip
-        return self.read_out(self.project_values(values, weight, heads), bias, states, heads)
+    def step(
+        self, rows: Tensor, weight: Tensor, bias: Tensor, values: Tensor, out_weight: Tensor, out_bias: Tensor,
+        starts: Tensor, heads: Sequence[int],
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        return step_of(self, rows, weight, bias, values, out_weight, out_bias, starts, heads)
 
     def read_out(self, vectors: Tensor, bias: Tensor, states: Tensor, heads: Sequence[int]) -> Tensor:
         output = bias.expand(len(states), -1)
@@ -185,6 +197,16 @@ class TorchKernels:
         if not bool(torch.isfinite(logits).all()):
             refuse_infinite(int(rows[(~torch.isfinite(logits)).any(1).nonzero()[0, 0]]))
         return logits
+
+
+def step_of(
+    kernels: Any, rows: Tensor, weight: Tensor, bias: Tensor, values: Tensor, out_weight: Tensor, out_bias: Tensor,
+    starts: Tensor, heads: Sequence[int],
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """A step by the other functions of a backend."""
+    source, states = LogitSource(rows, weight, bias), torch.empty(starts.shape, dtype=torch.int64, device=starts.device)
+    final = kernels.argmax_trajectories(source, batch_segments(len(starts), 1), starts, states, heads)
+    return kernels.read_out(kernels.project_values(values, out_weight, heads), out_bias, states, heads), final
 
 
 def _to(places: Tensor, like: Tensor) -> Tensor:

@@ -37,7 +37,7 @@ from exactstate.ops.segments import (
     steps_of,
 )
 from exactstate.ops.tables import cell_dtype, entry_offsets, identity, offsets
-from exactstate.ops.torch_kernels import TorchKernels, ordered_logits
+from exactstate.ops.torch_kernels import TorchKernels, ordered_logits, step_of
 
 STEPS = 32
 """Rows of a block of a scan."""
@@ -358,10 +358,11 @@ class TritonKernels:
         )  # fmt: skip
         return output
 
-    def read_rows(
-        self, values: Tensor, weight: Tensor, bias: Tensor, states: Tensor, heads: Sequence[int]
-    ) -> Tensor:  # fmt: skip
-        return self.read_out(self.project_values(values, weight, heads), bias, states, heads)
+    def step(
+        self, rows: Tensor, weight: Tensor, bias: Tensor, values: Tensor, out_weight: Tensor, out_bias: Tensor,
+        starts: Tensor, heads: Sequence[int],
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        return step_of(self, rows, weight, bias, values, out_weight, out_bias, starts, heads)
 
     @staticmethod
     def zeros(like: Tensor, *shape: int) -> Tensor:

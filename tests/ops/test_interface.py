@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from exactstate import native
-from exactstate.errors import BackendUnavailable, UnknownName
+from exactstate.errors import BackendUnavailable, InvalidInput, UnknownName
 from exactstate.ops import available, interface, resolve
 from exactstate.ops.interface import Kernels, Scan, kernels, scan
 from exactstate.ops.segments import padded_segments, rows_of, windows
@@ -82,15 +82,39 @@ def test_project_values_backward_is_autograds(backend: str) -> None:
 
 
 @pytest.mark.parametrize("backend", backends_under_test())
-def test_read_rows_is_read_out_of_project_values(backend: str) -> None:
+def test_read_out_adds_the_vectors_head_by_head(backend: str) -> None:
     values, weight, bias = draw(8, 5), draw(7, 15, seed=1), draw(7, seed=2)
     states = torch.tensor([[3, 0, 2], [0, 0, 0], [1, 0, 1]])
     ops = kernels(backend)
     vectors = ops.project_values(values, weight, HEADS)
     output = ops.read_out(vectors, bias, states, HEADS)
-    assert torch.equal(ops.read_rows(values, weight, bias, states, HEADS), output)
     wanted = bias + vectors[states[:, 0]] + vectors[4 + states[:, 1]] + vectors[5 + states[:, 2]]
     assert torch.equal(output, wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("batch", "width", "heads"),
+    [(1, 64, (12,) * 3), (2, 7, HEADS), (37, 13, (12, 5, 1)), (300, 16, (3, 17, 40)), (0, 4, (2,))],
+)
+def test_step_is_a_pass_of_one_step_to_the_last_bit(
+    batch: int, width: int, heads: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    entries, indices, v = sum(d * d for d in heads), sum(heads), 3
+    shapes = (batch, width), (entries, width), (entries,), (indices, v), (9, len(heads) * v), (9,)
+    rows, *weights = (draw(*shape, seed=i, dtype=dtype) for i, shape in enumerate(shapes))
+    generator = torch.Generator().manual_seed(1)
+    starts = torch.stack([torch.randint(d, (batch,), generator=generator) for d in heads], 1)
+    results = [kernels(name).step(rows, *weights, starts, heads) for name in ("reference", "cpu")]
+    assert all(torch.equal(one, other) for one, other in zip(*results, strict=True))
+    assert batch < 2 or len({tuple(row) for row in results[0][1].tolist()}) > 1  # not one state for all
+    if batch > 1:
+        odd, beyond = rows.clone(), starts.clone()
+        odd[[1, -1]], beyond[1, 0] = float("nan"), heads[0]
+        with pytest.raises(InvalidInput, match="row 1 of the input gives NaN"):
+            kernels("cpu").step(odd, *weights, starts, heads)
+        with pytest.raises(InvalidInput, match="the state of sequence 1, head 0 is"):
+            kernels("cpu").step(rows, *weights, beyond, heads)
 
 
 @pytest.mark.parametrize("backend", backends_under_test())

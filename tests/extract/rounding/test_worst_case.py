@@ -97,8 +97,11 @@ def by_torch(model, rows):
     (layer,), tokens, rows = model.layers, torch.arange(3), torch.as_tensor(rows)
     block, h = layer.block, model.encode(tokens)
     moves = flat([part.double().numpy() for part in block.logits(layer.block_input(h)[0])])
-    words = (block._cast(part) for part in (block.values, block.out_proj.weight, block.out_proj.bias))
-    y = backends.kernels(block.backend).read_rows(*words, rows[:, 1:].contiguous(), block.heads)
+    values, weight, bias = (block._cast(part) for part in (block.values, block.out_proj.weight, block.out_proj.bias))
+    kernels = backends.kernels(block.backend)
+    y = kernels.read_out(
+        kernels.project_values(values, weight, block.heads), bias, rows[:, 1:].contiguous(), block.heads
+    )
     return moves, model.label_logits(layer.feed_forward(h[rows[:, 0]] + y.to(h.dtype))).double().numpy()
 
 

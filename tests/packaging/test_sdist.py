@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BESIDE = {
-    "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile", "PKG-INFO", "README.md",
-    "constraints.txt", "pyproject.toml", "setup.cfg", "setup.py",
+    "CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile",
+    "PKG-INFO", "README.md", "SECURITY.md", "constraints.txt", "pyproject.toml", "setup.cfg", "setup.py",
 }  # fmt: skip
 """Beside the package and the examples, in the sdist."""
 

@@ -10,15 +10,14 @@ if TYPE_CHECKING:
     from exactstate.certify.certify import Failure as Failure
     from exactstate.certify.certify import Verdict as Verdict
     from exactstate.certify.certify import certify as certify
+    from exactstate.certify.certify import counterexamples as counterexamples
     from exactstate.certify.check import Report as Report
-    from exactstate.certify.counterexamples import counterexamples as counterexamples
     from exactstate.certify.target import QuestionMachine as QuestionMachine
 
 __all__ = lazy(__name__, {
     "bounds": ["Bounds"],
     "certificate": ["Certificate"],
-    "certify": ["Failure", "Verdict", "certify"],
+    "certify": ["Failure", "Verdict", "certify", "counterexamples"],
     "check": ["Report"],
-    "counterexamples": ["counterexamples"],
     "target": ["QuestionMachine"],
 }, call=True)  # fmt: skip

@@ -13,12 +13,14 @@ read-out could be correct for both; otherwise it is a *read-out* error.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from exactstate._types import MISSING, Ints
+from exactstate._types import MISSING, Bools, Ints
 from exactstate.automata import Mealy, Moore, format_word
 from exactstate.certify.target import LabelKind, QuestionMachine, Target, in_order, target_labels
 from exactstate.errors import BudgetExceeded, InvalidInput, InvalidMachine
@@ -27,6 +29,8 @@ from exactstate.runtime import Machine
 
 MAX_EXTRA_PAIRS = 1_000_000
 """Pairs beyond one for each configuration, before the walk gives up."""
+MAX_PAIRS = 100_000
+"""Pairs after which the search for counterexamples ends."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,24 @@ def certify(
     )  # fmt: skip
 
 
+def counterexamples(
+    machine: Extracted | Mealy, target: Moore | Mealy, *, labels: LabelKind = "states", most: int = 256
+) -> list[tuple[str, ...]]:
+    """Words after which the machine outputs something else than the target, shortest first: a shortest for each wrong
+    step of the product walk, which ends after MAX_PAIRS pairs.
+
+    Of more than `most`, the first half are the shortest, and the others are spread evenly over the rest.
+    """
+    walk = _ProductWalk(_Transitions.of(machine), Target.of(target, labels), None)
+    before, symbols = walk.wrong_steps(MAX_PAIRS)
+    if len(before) > most:
+        spread = np.linspace(most // 2, len(before) - 1, most - most // 2).astype(np.int64)
+        chosen = np.concatenate([np.arange(most // 2), spread])
+        before, symbols = before[chosen], symbols[chosen]
+    pairs = walk.pairs
+    return [walk.word(pairs, *step) for step in zip(before.tolist(), symbols.tolist(), strict=True)]
+
+
 @dataclass(frozen=True, eq=False)
 class _Transitions:
     """A machine as arrays; state 0 is the initial one. -1 where the grammar forbids a symbol."""
@@ -203,10 +225,18 @@ class _ProductWalk:
     def pairs(self) -> _Pairs:
         return _Pairs.joined(self.levels)
 
-    def run(self, *, one_path_each: bool = False) -> Failure | None:
-        """Follow all words; the failure of a shortest wrong one.
+    def run(self) -> Failure | None:
+        """Follow all words; the failure of a shortest wrong one."""
+        for before, after in self.steps():
+            wrong, label, answer, correct = self._compared(before, after)
+            if wrong.any():
+                return self._failure(after, int(wrong.argmax()), label, answer, correct)
+        return None
 
-        With `one_path_each`, outputs are not compared and each configuration is visited once.
+    def steps(self, *, one_path_each: bool = False) -> Iterator[tuple[_Pairs, _Pairs]]:
+        """All steps from the pairs of a level, before and after; then the new pairs are the next level.
+
+        With `one_path_each` each configuration is visited once.
         """
         count = 0
         while len(self.levels[-1].at):
@@ -217,43 +247,54 @@ class _ProductWalk:
                 at=self.machine.tables[symbols, before.at], state=self.target.tables[symbols, before.state].astype(int),
                 asking=self.question.tables[symbols, before.asking], parent=count + which, symbol=symbols,
             )  # fmt: skip
-            if not one_path_each and (failure := self._failure(before, after)) is not None:
-                return failure
+            yield before, after
             count += len(level.at)
             self.levels.append(after.take(self._new(after, several=not one_path_each)))
-        return None
 
-    def _failure(self, before: _Pairs, after: _Pairs) -> Failure | None:
-        """The first step with a wrong output, if there is one."""
+    def wrong_steps(self, most_pairs: int) -> tuple[Ints, Ints]:
+        """(the number of the pair before, the symbol) of all steps with a wrong output, until so many pairs are
+        visited."""
+        found = []
+        for before, after in self.steps():
+            wrong = self._compared(before, after)[0]
+            found.append(np.stack([after.parent[wrong], after.symbol[wrong]]))
+            if sum(len(level.at) for level in self.levels) >= most_pairs:
+                break
+        pairs, symbols = np.concatenate(found, axis=1)
+        return pairs, symbols
+
+    def _compared(self, before: _Pairs, after: _Pairs) -> tuple[Bools, Ints, Ints | None, Ints | None]:
+        """(whether the output of each step is wrong, the machine's label, its answer, the correct answer)."""
         label = self.target_label[self.machine.labels[after.symbol, before.at]]
-        wanted = self.target.wanted[after.symbol, before.state]
-        wrong = label != wanted
-        answer = correct = None
-        if self.machine.answers is not None:
-            queries = self.question.queries[after.symbol, before.asking]
-            answer = self.machine.answers[after.symbol, before.at]
-            correct = self.question.correct[after.state, queries]
-            wrong |= (queries >= 0) & (answer != correct)
-        if not wrong.any():
-            return None
-        i = int(wrong.argmax())
-        word = self._word(int(after.parent[i]), int(after.symbol[i]))
-        if label[i] == wanted[i]:
+        wrong = label != self.target.wanted[after.symbol, before.state]
+        if self.machine.answers is None:
+            return wrong, label, None, None
+        queries = self.question.queries[after.symbol, before.asking]
+        answer = self.machine.answers[after.symbol, before.at]
+        correct = self.question.correct[after.state, queries]
+        return wrong | ((queries >= 0) & (answer != correct)), label, answer, correct
+
+    def _failure(self, after: _Pairs, i: int, label: Ints, answer: Ints | None, correct: Ints | None) -> Failure:
+        """What is wrong at step i."""
+        pairs = self.pairs
+        word = self.word(pairs, int(after.parent[i]), int(after.symbol[i]))
+        wanted = int(self.target.wanted[after.symbol[i], pairs.state[after.parent[i]]])
+        if label[i] == wanted:
             assert answer is not None
             assert correct is not None
             names = dict(enumerate(self.question.answers))
             return Failure("answer", word, names[int(answer[i])], names.get(int(correct[i]), "none"))
         labels, other = self.target.labels, self._other_word(int(after.at[i]), int(after.state[i]))
         if other is None:
-            return Failure("read-out", word, labels[int(label[i])], labels[int(wanted[i])])
-        return Failure("conflict", word, labels[int(label[i])], labels[int(wanted[i])], *other)
+            return Failure("read-out", word, labels[int(label[i])], labels[wanted])
+        return Failure("conflict", word, labels[int(label[i])], labels[wanted], *other)
 
     def _other_word(self, at: int, state: int) -> tuple[tuple[str, ...], str] | None:
         """A word to the same configuration that leads the target to another state, and that state."""
         if at == 0 and state != self.target.start:
             return (), self.target.states[self.target.start]
         tree = _ProductWalk(self.machine, self.target, self.question if self.question.answers else None)
-        tree.run(one_path_each=True)
+        deque(tree.steps(one_path_each=True), maxlen=0)
         pairs = tree.pairs
         pair_at = np.full(len(self.first), MISSING)
         pair_at[pairs.at] = np.arange(len(pairs.at))
@@ -264,7 +305,7 @@ class _ProductWalk:
         if not len(others):
             return None
         i = others[numbers[others].argmin()]
-        return tree._word(int(numbers[i]), int(symbols[i])), self.target.states[int(states[i])]
+        return tree.word(pairs, int(numbers[i]), int(symbols[i])), self.target.states[int(states[i])]
 
     def _new(self, after: _Pairs, *, several: bool) -> Ints:
         """Which of these pairs were not visited before, each once; with `several`, several to a configuration."""
@@ -287,9 +328,9 @@ class _ProductWalk:
     def _code(self, pairs: _Pairs) -> Ints:
         return pairs.state * self.question.tables.shape[1] + pairs.asking
 
-    def _word(self, pair: int, last: int) -> tuple[str, ...]:
+    def word(self, pairs: _Pairs, pair: int, last: int) -> tuple[str, ...]:
         """The path to a pair, and a last symbol."""
-        word, pairs = [last], self.pairs
+        word = [last]
         while pair > 0:
             word.append(int(pairs.symbol[pair]))
             pair = int(pairs.parent[pair])

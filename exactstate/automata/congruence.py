@@ -98,9 +98,9 @@ def _checked(machine: Semiautomaton, partition: Ints) -> Ints:
     return array
 
 
-_LARGE = 4_000
-_ROUNDS = 64
-_PRODUCTS = 10_000_000
+_MIN_ENTRIES_OF_ROUNDS = 4_000
+_MAX_ROUNDS = 64
+_MAX_ENTRIES_OF_PRODUCTS = 10_000_000
 
 
 def merge(tables: Ints, pairs: Iterable[Pair]) -> Ints:
@@ -108,7 +108,7 @@ def merge(tables: Ints, pairs: Iterable[Pair]) -> Ints:
     labels: Ints = np.arange(tables.shape[1])
     worklist = list(pairs)
     held = tables
-    if tables.size >= _LARGE and worklist:
+    if tables.size >= _MIN_ENTRIES_OF_ROUNDS and worklist:
         labels, held, worklist = _merge_in_rounds(tables.astype(np.int64), labels, worklist)
     parent = labels.tolist()
     successors = held.T.tolist() if worklist else []
@@ -129,7 +129,7 @@ def merge(tables: Ints, pairs: Iterable[Pair]) -> Ints:
 
 def merge_steps(tables: Ints) -> int:
     """The approximate cost of merging one pair, in steps of `exactstate.automata.factor`."""
-    return 300 + tables.size * (1 if tables.size >= _LARGE else 2)
+    return 300 + tables.size * (1 if tables.size >= _MIN_ENTRIES_OF_ROUNDS else 2)
 
 
 def _merge_in_rounds(tables: Ints, labels: Ints, worklist: list[Pair]) -> tuple[Ints, Ints, list[Pair]]:
@@ -143,7 +143,7 @@ def _merge_in_rounds(tables: Ints, labels: Ints, worklist: list[Pair]) -> tuple[
     a, q = np.nonzero(tables != MISSING)
     target = tables[a, q]
     held = tables.copy()
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         if not len(first):
             break
         parent = np.arange(len(labels))
@@ -206,7 +206,7 @@ def equivalent_tables(tables: Ints) -> Ints:
         moves = ((tables != MISSING) & (tables != np.arange(n))).any(axis=1)
         return tables[moves] if moves.any() else tables[:1]
     implied = {np.arange(n).tobytes()}
-    multiply = len(tables) ** 2 * n <= _PRODUCTS
+    multiply = len(tables) ** 2 * n <= _MAX_ENTRIES_OF_PRODUCTS
     kept = []
     for i, table in enumerate(tables):
         if table.tobytes() not in implied:

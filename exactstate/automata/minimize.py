@@ -78,7 +78,7 @@ def reachable(tables: Ints, start: int) -> Ints:
     return np.array(order)
 
 
-_FEW = 512
+_MAX_UNSORTED = 512
 _POOR_ROUNDS = 3
 _GOOD_GROWTH = 1.25
 
@@ -132,7 +132,7 @@ def _hopcroft(tables: Ints, blocks: Ints) -> Ints:
 
 def numbered(labels: Ints) -> Ints:
     """The partition into equal labels, its blocks numbered by their first state."""
-    if len(labels) <= _FEW:  # sorting pays from here on
+    if len(labels) <= _MAX_UNSORTED:  # sorting pays from here on
         number: dict[int, int] = {}
         return np.array([number.setdefault(label, len(number)) for label in labels.tolist()], np.int64)
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)

@@ -28,8 +28,8 @@ from exactstate.errors import InvalidInput, unknown
 
 CACHED, PARALLEL = 1 << 20, 1 << 26
 """Numbers of a block on a CPU, where they should stay near a core, and on a device that wants many at once."""
-LEAST = 1 << 18
-"""Numbers below which a block is not lam a turn of its own."""
+MIN_NUMBERS = 1 << 18
+"""Numbers below which a block is not worth a turn of its own."""
 ROW_GROUPS = 8
 """Groups of rows that can be worked on at the same time, if there are so many rows."""
 
@@ -83,7 +83,7 @@ def block(B: int, L: int, numbers: int, device: torch.device) -> tuple[int, int]
     """(rows, steps) of a block, for states of so many numbers; the same however many threads there are."""
     lanes = max(16, (CACHED if device.type == "cpu" else PARALLEL) // (STEPS * numbers))
     most = max(1, -(-L // STEPS))
-    fair = max(-(-B // ROW_GROUPS), LEAST // (STEPS * most * numbers)) if device.type == "cpu" else B
+    fair = max(-(-B // ROW_GROUPS), MIN_NUMBERS // (STEPS * most * numbers)) if device.type == "cpu" else B
     rows = max(1, min(B, fair, lanes // min(4, most)))
     return rows, STEPS * min(max(1, lanes // rows), most)
 

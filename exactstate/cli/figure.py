@@ -167,7 +167,7 @@ def _is_certificate(path: Path) -> bool:
 
 def _certificate_rows(path: Path) -> tuple[str, list[Row]]:
     from exactstate.certify import Certificate
-    from exactstate.report.tables import input_name
+    from exactstate.report.head_tables import input_name
 
     certificate = Certificate.read(path)
     content: dict[str, Any] = certificate.content

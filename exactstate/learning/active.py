@@ -16,6 +16,7 @@ import shlex
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -32,7 +33,7 @@ from exactstate.learning.suites import conformance_suite
 Query = Callable[[Sequence[str]], Sequence[str]]
 ENGINES = ("lstar", "kv", "lsharp")
 RANDOM_WORDS = 200
-PATIENCE = 30.0
+MAX_SECONDS = 30.0
 """Seconds that a process may take for an answer."""
 MAX_ANSWER = 1 << 24
 """Bytes of the longest answer: 16 MiB."""
@@ -41,7 +42,7 @@ MAX_ANSWER = 1 << 24
 class ProcessSystem:
     """A program that reads a line of inputs, resets its state, and answers with a line of as many outputs."""
 
-    def __init__(self, command: str, *, patience: float = PATIENCE) -> None:
+    def __init__(self, command: str, *, patience: float = MAX_SECONDS) -> None:
         self.command, self.patience = command, patience
         try:
             arguments = shlex.split(command)
@@ -56,7 +57,7 @@ class ProcessSystem:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
-                with _ignoring_broken_pipes():
+                with suppress(OSError):
                     stream.close()
         try:
             self.process.wait(1)
@@ -99,13 +100,6 @@ class ProcessSystem:
                 "each input, separated by blanks."
             )
         return outputs
-
-
-class _ignoring_broken_pipes:
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> bool:
-        return isinstance(error, OSError)
 
 
 class QueryCache:

@@ -36,7 +36,7 @@ Order = Literal["visits", "evidence", "margin", "shortlex"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 UNIT = 1 << 20
 """Of the scores with noise."""
-SLICE = 1 << 22
+PAIRS_PER_CALL = 1 << 22
 """Node pairs that are folded in one call; between two calls Control-C is heard."""
 
 
@@ -97,7 +97,7 @@ def merge_states(
     )  # fmt: skip
     most = len(arrays.parent) if max_states is None else max_states
     left = max_comparisons
-    while (status := merger.run(most, SLICE if left is None else min(left, SLICE))) == 0:
+    while (status := merger.run(most, PAIRS_PER_CALL if left is None else min(left, PAIRS_PER_CALL))) == 0:
         left = None if max_comparisons is None else max_comparisons - merger.work
         if left is not None and left <= 0:
             return None

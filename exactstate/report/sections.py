@@ -12,9 +12,9 @@ from exactstate.automata import Mealy, Moore
 from exactstate.errors import InvalidConfig
 from exactstate.report.charts import length_sweep_chart, training_charts
 from exactstate.report.data import RunData
+from exactstate.report.head_tables import head_tables, machine_tables, step_table
 from exactstate.report.html import Html, drawing
 from exactstate.report.sentences import claim, enumeration, failure, head_sizes, sentences
-from exactstate.report.tables import head_tables, machine_tables, step_table
 
 MAX_NAMES, MAX_LETTERS = 12, 160
 """States or symbols listed by name, and letters in them, before the rest is counted."""

@@ -26,7 +26,7 @@ from exactstate.runtime.tokenizer import TokenChunk, Tokenizer, Unknown
 Form = Literal["text", "json"]
 
 
-SLICE = 1 << 18
+SYMBOLS_PER_PIECE = 1 << 18
 """Symbols that `Filter.piece` processes at a time."""
 
 
@@ -260,12 +260,12 @@ class Filter:
 
 
 def _slices(chunk: TokenChunk) -> Iterator[TokenChunk]:
-    """The chunk, SLICE symbols at a time; an end of line stands in the slice of the symbol before it."""
+    """The chunk, SYMBOLS_PER_PIECE symbols at a time; an end of line stands in the slice of the symbol before it."""
     numbers, breaks = chunk.numbers, chunk.breaks
-    for at in range(0, max(len(numbers), 1), SLICE):
+    for at in range(0, max(len(numbers), 1), SYMBOLS_PER_PIECE):
         low = int(np.searchsorted(breaks, at, "right")) if at else 0
-        high = int(np.searchsorted(breaks, at + SLICE, "right"))
-        yield TokenChunk(numbers[at : at + SLICE], breaks[low:high] - at)
+        high = int(np.searchsorted(breaks, at + SYMBOLS_PER_PIECE, "right"))
+        yield TokenChunk(numbers[at : at + SYMBOLS_PER_PIECE], breaks[low:high] - at)
 
 
 def with_reset(machine: Machine) -> Machine:

@@ -29,7 +29,7 @@ HAS_16, HAS_32 = 1, 2
 MOST_HEADS = 64
 MOST_DECODED = 1 << 22
 MOST_SYMBOLS = 1 << 16
-NEAR, FAR = 1 << 15, 1 << 18
+FIRST_CACHE, SECOND_CACHE = 1 << 15, 1 << 18
 """Bytes of a table that is looked up quickly, and of one that still is not slow: caches of the first two levels."""
 
 
@@ -60,7 +60,7 @@ class Shape:
         """How many symbols one lookup in memory takes: as many as a table near the processor allows."""
         entry = max(smallest_dtype(self.states).itemsize, self.output_bytes)
         row = (1 << (self.states - 1).bit_length()) * smallest_dtype(self.states).itemsize
-        limit = NEAR if self.symbols * row <= NEAR else FAR
+        limit = FIRST_CACHE if self.symbols * row <= FIRST_CACHE else SECOND_CACHE
         fits = [k for k in (2, 4) if self.symbols**k <= 256 and self.symbols**k * row <= limit and k * entry <= 8]
         return max(fits, default=1)
 
@@ -116,14 +116,14 @@ class Shape:
     def cost(self, strategy: str) -> float:
         """About how many cycles a symbol takes. Only the order matters."""
         size = self.symbols**self.pack * self.states * smallest_dtype(self.states).itemsize
-        wait = 5 if size <= NEAR else 15 if size <= FAR else 50
+        wait = 5 if size <= FIRST_CACHE else 15 if size <= SECOND_CACHE else 50
         match strategy:
             case "plain":
                 return wait
             case "packed":
                 return wait / self.pack if self.pack > 1 else wait + 0.1
             case "lookback":
-                return (1 if size <= NEAR else wait / 6) / self.pack + 0.4
+                return (1 if size <= FIRST_CACHE else wait / 6) / self.pack + 0.4
             case "shuffle":
                 return (0.7 if self.states <= IN_A_REGISTER else 1.5) / self.register_pack + 0.1
             case "heads":

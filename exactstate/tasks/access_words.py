@@ -25,7 +25,7 @@ from exactstate.tasks.samplers import uniform_blocks
 
 WALK = 256
 """Letters at the beginning of a word among which there are paths; the rest is uniform."""
-LARGEST = 2048
+MAX_STATES = 2048
 """States up to which paths between all pairs are kept; words of a larger machine have one access word each."""
 
 
@@ -98,7 +98,7 @@ class AccessWords:
     @cached_property
     def paths(self) -> Ints | None:
         """`first_letters` of the machine; None where it would be too large."""
-        return first_letters(self.machine) if self.machine.n_states <= LARGEST else None
+        return first_letters(self.machine) if self.machine.n_states <= MAX_STATES else None
 
     @property
     def depth(self) -> int:

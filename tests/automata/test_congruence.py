@@ -176,8 +176,8 @@ def test_merge_in_rounds_is_merge_one_by_one(seed: int, n: int, A: int, pairs: i
     one_by_one = merge(tables, wanted)
     for rounds in (0, 1, 2, 64):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys.modules["exactstate.automata.congruence"], "_LARGE", 0)
-            patch.setattr(sys.modules["exactstate.automata.congruence"], "_ROUNDS", rounds)
+            patch.setattr(sys.modules["exactstate.automata.congruence"], "_MIN_ENTRIES_OF_ROUNDS", 0)
+            patch.setattr(sys.modules["exactstate.automata.congruence"], "_MAX_ROUNDS", rounds)
             assert np.array_equal(merge(tables, wanted), one_by_one)
 
 

@@ -71,7 +71,7 @@ def threads() -> Iterator[None]:
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_the_number_of_threads_does_not_matter(kernel: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "LEAST", 1)  # so that there is more than one block
+    monkeypatch.setattr(blocks, "MIN_NUMBERS", 1)  # so that there is more than one block
     torch.set_num_threads(1)
     wanted = outcome(kernel, 9, 70)
     for count in (2, 3):
@@ -113,7 +113,7 @@ def test_blocks_hold_whole_chunks_and_at_least_some_rows() -> None:
                 assert steps % 16 == 0
                 assert steps >= min(L, 64)
                 assert rows <= max(1, B)
-                assert rows * 8 < B + 8 or rows * steps * numbers <= blocks.LEAST, "split over eight, unless tiny"
+                assert rows * 8 < B + 8 or rows * steps * numbers <= blocks.MIN_NUMBERS, "split over eight, unless tiny"
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -106,7 +106,7 @@ def on_cluster(machine: Machine, files: list[Path], **options: Any) -> bytes:
 @pytest.mark.parametrize("name", MACHINES)
 def test_run_files_is_one_process(name: str, partition: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = MACHINES[name]()
-    monkeypatch.setattr("exactstate.runtime.filter.SLICE", 5)
+    monkeypatch.setattr("exactstate.runtime.filter.SYMBOLS_PER_PIECE", 5)
     files = [tmp_path / f"{i}.txt" for i in range(4)]
     files[0].write_text(text_of(machine, 30, [" ", "\n", "  \t", "\n\n"], 0), "utf-8")
     files[1].write_text("")

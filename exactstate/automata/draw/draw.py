@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 INCHES = 0.5
 """Height of a state if there is space."""
-LARGEST = 10.0
+MAX_INCHES = 10.0
 """Width or height of a diagram in inches, beyond which states become smaller."""
 
 
@@ -61,7 +61,7 @@ def _fill(figure: Any, machine: Semiautomaton, title: str | None, seed: int) -> 
         return paint_tables(figure, machine, title)
     scene = Scene(machine, seed=seed)
     axes = figure.add_axes((0, 0, 1, 1))
-    scale = min(INCHES, LARGEST / float(np.ptp(scene.points, axis=0).max() + 4))
+    scale = min(INCHES, MAX_INCHES / float(np.ptp(scene.points, axis=0).max() + 4))
     width, height = (_paint(axes, scene, scale) * scale).tolist()
     width = max(width, 3.6 if scene.has_color_key or scene.sentences else 0.0)
     lines = lines_below(scene, width)

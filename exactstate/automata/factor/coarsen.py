@@ -17,9 +17,9 @@ from exactstate.automata.congruence import merged_rows, quotient_tables
 from exactstate.automata.factor.lattice import Work
 from exactstate.automata.minimize import numbered
 
-_FEW = 64
-_NOT_MANY = 256
-_PATIENCE = 40
+_MIN_DRAWN_BLOCKS = 64
+_MAX_CLOSED_BLOCKS = 256
+_MAX_FAILURES = 40
 _GREED = (1, 4, 16)
 
 
@@ -33,7 +33,7 @@ def coarsen(
     crowded = np.flatnonzero(np.bincount(rest)[rest] > 1)
     blocks = _draw(tables, partition, rest, crowded, rng, work, from_first)
     b = int(blocks.max()) + 1
-    if b > _NOT_MANY:
+    if b > _MAX_CLOSED_BLOCKS:
         return blocks
     apart = _clashes(blocks[crowded], rest[crowded], b)
     while work.left:
@@ -54,7 +54,7 @@ def _draw(
     failures = 0
     # with many MISSING transitions nearly everything can be merged; mergers that cause others are worth most
     greed = int(rng.choice(_GREED)) if forest.partial else 1
-    while work.left and forest.count > _FEW and failures < _PATIENCE:
+    while work.left and forest.count > _MIN_DRAWN_BLOCKS and failures < _MAX_FAILURES:
         drawn = [(0 if from_first else forest.draw(rng), forest.draw(rng)) for _ in range(greed)]
         best = max(drawn, key=lambda pair: forest.would_merge(*pair)) if greed > 1 else drawn[0]
         failures = 0 if forest.merge(*best) else failures + 1

@@ -24,7 +24,7 @@ Kind = Literal["dfa", "moore", "mealy", "semiautomaton"]
 Missing = Literal["error", "sink", "loop"]
 DFA_OUTPUTS = ("reject", "accept")
 """A DFA is the Moore machine with these outputs, in this order."""
-LARGEST = 1 << 27
+MAX_ENTRIES = 1 << 27
 """The largest number of table entries up to which an incomplete machine is completed."""
 
 
@@ -203,10 +203,10 @@ def _check_completion(
     """Refuse a missing transition, unless the caller says how to complete it and the table is not too large."""
     wanted = len(states) * len(symbols)
     if reading.missing != "error":
-        if wanted > LARGEST:
+        if wanted > MAX_ENTRIES:
             raise reading.error(
                 f"completing {len(states)} states with {len(symbols)} symbols would need {wanted} transitions "
-                f"for the {len(cells)} in the file; the most is {LARGEST}."
+                f"for the {len(cells)} in the file; the most is {MAX_ENTRIES}."
             )
         return
     leaving = np.bincount([source for source, _ in cells], minlength=len(states))

@@ -37,7 +37,7 @@ def test_coarsen_ends_where_nothing_more_can_be_merged(seed: int, kind: str) -> 
 
 
 def test_coarsen_on_many_blocks_gives_up_but_stays_valid(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["exactstate.automata.factor.coarsen"], "_FEW", 1)
+    monkeypatch.setattr(sys.modules["exactstate.automata.factor.coarsen"], "_MIN_DRAWN_BLOCKS", 1)
     machine, rng = alternating(5), np.random.default_rng(0)
     rest = numbered(np.where(np.arange(60) == 7, 0, np.arange(60)))
     for from_first in (False, True):

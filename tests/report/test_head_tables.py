@@ -9,8 +9,8 @@ from pathlib import Path
 import torch
 
 from exactstate.report import page_of
+from exactstate.report.head_tables import step_table, steps_of
 from exactstate.report.html import page_template
-from exactstate.report.tables import step_table, steps_of
 from exactstate.train import load_run
 
 TSO = Path(__file__).parents[2] / "results" / "certificates" / "TSO3-42.json"

@@ -4,11 +4,13 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 NATIVE := $(wildcard exactstate/csrc/*.cpp exactstate/csrc/*.hpp)
 
-.PHONY: help install demo test test-paper test-slow sanitize fuzz fuzz-long lint format docs docs-serve web web-test wheel-check clean
+.PHONY: help install demo paper paper-long test test-paper test-slow sanitize fuzz fuzz-long lint format docs docs-serve web web-test wheel-check clean
 
 help:
 	@echo "make install    set up .venv with everything locked in constraints.txt"
 	@echo "make demo       learn S3, certify it, sweep it to a million steps (about a minute)"
+	@echo "make paper      every table and figure of the paper from the rows, on one page: build/paper/index.html"
+	@echo "make paper-long resume the experiments that take hours (LONG='--cluster local' runs them side by side)"
 	@echo "make test       run the quick tests (a few minutes)"
 	@echo "make test-paper run the tests of the paper's experiments, figures and theory"
 	@echo "make test-slow  run all tests, the long ones as well"
@@ -34,6 +36,12 @@ $(STAMP): pyproject.toml setup.py constraints.txt $(NATIVE)
 
 demo: install
 	$(BIN)/exactstate demo
+
+paper: install
+	$(BIN)/python -m paper overview -o build/paper
+
+paper-long: install
+	$(BIN)/python -m paper long $(LONG)
 
 test: install
 	$(BIN)/pytest -n 2

@@ -1,8 +1,9 @@
 """`python -m paper`: the paper's tables, figures and experiments.
 
-python -m paper table census|comparison|drift|paper_full|protocols|results|seeds|story_learning|supervision|text
+python -m paper table summary|results|seeds|census|...
 python -m paper figure drift|gap|geometry|realization|tso|walltime|sweep -o FILE
 python -m paper run NAME
+python -m paper overview|pages|long
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from exactstate.cli.figure import Picture, RowsAsJson
 from exactstate.cli.table import Form, Format, existing
 from exactstate.errors import BrokenFile, InvalidConfig, unknown
 from paper.figures.registry import FIGURES, FigureSpec
+from paper.pages import TABLES, make_table
 
 if TYPE_CHECKING:
     from paper.experiments.runner import Campaign
@@ -33,6 +35,8 @@ HELP = """Reproduce the paper: its tables, its figures, and the experiments behi
     python -m paper figure drift -o drift.svg
     python -m paper run                 the experiments, by name
     python -m paper run training --tasks S3 --seeds 42
+    python -m paper overview            everything on one page, from the rows
+    python -m paper long                what takes hours, resumed
 """
 
 
@@ -73,28 +77,6 @@ def census(form: Format = Form.text, as_json: AsJson = False) -> None:
         print(census_table(rows).markdown())
 
 
-TABLES = {
-    "results": ("Median failing length of every task and cell, beside the published one.", "results"),
-    "seeds": ("Failing length of every seed, beside the published one.", "results"),
-    "comparison": ("NFSM, GRU, LSTM and Mamba⁻ in the same plain model at equal CPU time.", "results/comparison.jsonl"),
-    "supervision": (
-        "Machines learned from the last label, from outputs, from wrong labels and from clouds of vectors.",
-        "results/supervision.jsonl",
-    ),
-    "paper_full": (
-        "The paper's recipe without a limit of steps: certified at which step, or where it stands.",
-        "results/paper_full.jsonl",
-    ),
-    "story_learning": ("Tracking Shuffled Objects, learned by gradient.", "results/story_learning.jsonl"),
-    "text": ("Next-token prediction on text that needs a state, at equal CPU time.", "results/text.jsonl"),
-    "protocols": (
-        "Public protocol machines, learned from their states and from their outputs.", "results/protocols.jsonl",
-    ),
-}  # fmt: skip
-"""By name: what the table shows, and where its rows are. A folder goes to the function of that name in `paper.tables`,
-the rows of a file to NAME_table."""
-
-
 def _table_verb(name: str) -> Callable[..., None]:
     """The command `python -m paper table NAME`."""
     about, place = TABLES[name]
@@ -104,13 +86,7 @@ def _table_verb(name: str) -> Callable[..., None]:
         form: Format = Form.text,
         as_json: AsJson = False,
     ) -> None:
-        from paper import tables
-
-        if name in ("results", "seeds"):
-            grid, found = getattr(tables, name)(existing(rows))
-        else:
-            found = list(records.read(rows))
-            grid = getattr(tables, f"{name}_table")(found)
+        grid, found = make_table(name, existing(rows) if place == "results" else rows)
         print_json(found) if as_json else print(getattr(grid, form)())
 
     show.__doc__ = f"{about}\n\nExample:\n\n    python -m paper table {name} --format markdown > {name}.md\n"
@@ -220,6 +196,73 @@ def _figure_verb(name: str) -> Callable[..., None]:
 
 for _name in FIGURES:
     figure.command(_name)(_figure_verb(_name))
+
+
+@app.command("overview")
+def overview(
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Folder of the page.")] = Path(
+        "build/paper"
+    ),
+    rows: Annotated[Path, typer.Option("--rows", metavar="FOLDER", help="Folder of the rows.")] = Path("results"),
+    as_json: AsJson = False,
+) -> None:
+    """Write every table and figure that does not need hours on one page, index.html, from the rows.
+
+    Examples:
+
+        python -m paper overview
+        python -m paper overview -o /tmp/paper --rows results
+    """
+    from paper.overview import write_overview
+
+    found = write_overview(output, existing(rows))
+    missing = {one.name: one.missing for one in found.missing}
+    if as_json:
+        print_json({"page": str(output / "index.html"), "missing": missing})
+    else:
+        print(f"{len(found.first) + len(found.tables)} tables, {len(found.figures)} figures: {output / 'index.html'}")
+        for name, why in missing.items():
+            print(f"{name} is missing: {why}")
+
+
+@app.command("pages")
+def pages(as_json: AsJson = False) -> None:
+    """Write the tables and figures of the documentation anew, from the rows of this checkout.
+
+    Example:
+
+        python -m paper pages
+    """
+    from paper.pages import write_pages
+
+    changed = write_pages()
+    print_json(changed) if as_json else print(f"changed: {', '.join(changed) or 'nothing'}")
+
+
+@app.command("long")
+def long(
+    cluster: Annotated[
+        str | None, typer.Option(metavar="local|ADDRESS", help="Run the jobs on a Ray cluster, side by side.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processors of a local cluster. Default: all.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="How often all of it is resumed.")] = 1,
+    as_json: RowsAsJson = False,
+) -> None:
+    """Resume the campaigns that take hours, one after the other: learning, the paper's recipe, baselines, sweeps.
+
+    What is finished is skipped, so an interrupted command resumes when it is repeated. A run of the paper's recipe gets
+    some more minutes in every round.
+
+    Examples:
+
+        python -m paper long
+        python -m paper long --cluster local --rounds 10
+    """
+    from paper.experiments.campaigns import LONG
+
+    for _ in range(rounds):
+        for name, settings in LONG.items():
+            run_campaign(name, settings=list(settings), cluster=cluster, workers=workers, as_json=as_json)
 
 
 @app.command("run")

@@ -1,215 +1,13 @@
-"""The paper's tables: failing lengths measured here beside the published ones, the census, the drift of a rotation."""
+"""Tables of the rows of one experiment each, the census, and the drift of a rotation."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
-from exactstate import records
 from exactstate.baselines.cells import CELLS
 from exactstate.cli._output import show
-from exactstate.errors import InvalidInput
 from exactstate.records import Row
-from exactstate.report.failing_lengths import (
-    DAGGER,
-    LEGEND,
-    NOT_LEARNED,
-    UNITS,
-    FailingLength,
-    RunGroup,
-    SeedResult,
-    Table,
-    collect,
-    in_order,
-    median,
-    min_max,
-)
-
-SEEDS = (42, 43, 44, 45, 46)
-FIELDS = ("median", "range", "learned")
-NOT_RUN = "not run"
-OPEN = "…"
-NOTHING = "–"
-
-
-def parse_length(text: str) -> FailingLength | None:
-    """A failing length such as `186` or `>=512k`; None for `x`, not learned."""
-    if text in ("x", NOT_LEARNED):
-        return None
-    digits = text.removeprefix(">=").removeprefix("≥")
-    unit = UNITS.get(digits[-1:], 1)
-    number = digits[:-1] if unit > 1 else digits
-    if not number.isdecimal():
-        raise InvalidInput(f"a failing length is 186, >=512k or x; got {text!r}.")
-    return FailingLength(int(number) * unit, text != digits)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Published:
-    """What the paper reports for one task and cell."""
-
-    seeds: dict[int, FailingLength | None]
-    """By seed; None where the seed did not learn the task."""
-    median: FailingLength | None
-    range: tuple[FailingLength, ...]
-    """Minimum and maximum."""
-    certified: bool
-
-    @property
-    def learned(self) -> list[FailingLength]:
-        return [length for length in self.seeds.values() if length is not None]
-
-    def summary(self) -> tuple[str, str, str]:
-        """(median failing length, range, seeds that learned)."""
-        dagger = DAGGER if self.certified else ""
-        middle = NOT_LEARNED if self.median is None else f"{self.median}{dagger}"
-        return middle, min_max(self.range), f"{len(self.learned)}/{len(self.seeds)}"
-
-
-@lru_cache(maxsize=1)
-def published() -> tuple[str, dict[tuple[str, str], Published]]:
-    """(source, numbers by task and cell), from published.json."""
-    content = json.loads((Path(__file__).parent / "published.json").read_text(encoding="utf-8"))
-    numbers = {
-        (row["task"], row["cell"]): Published(
-            seeds=dict(zip(content["seeds"], map(parse_length, row["seeds"]), strict=True)),
-            median=parse_length(row["median"]),
-            range=tuple(length for length in map(parse_length, row["range"]) if length is not None),
-            certified=row.get("certified", False),
-        )
-        for row in content["rows"]
-    }
-    return content["source"], numbers
-
-
-def _groups(folder: Path) -> list[tuple[str, str, str | None, RunGroup]]:
-    """(task, cell, recipe, seeds) of the rows, in order; recipe is None where the paper has a row and there is none.
-
-    Beside the rows of `collect`, the NFSM by the recipe `gradient`, and by the paper's with the paper's heads.
-    """
-    groups = collect(folder)
-    for row in _rows(folder, "learning"):
-        if "budget" not in row and (row["task"], "nfsm") in published()[1]:
-            trained = groups[row["task"], "nfsm"]["gradient"].seeds[row["seed"]]
-            trained.learned = trained.certified = row["certified"]
-    # of runs on several machines a certified one counts, else the longest
-    for row in sorted(_rows(folder, "paper_full"), key=lambda row: (row["certified"], row["steps"])):
-        if len(row["heads_given"]) <= FEW_HEADS:
-            trained = groups[row["task"], "nfsm"]["paper"].seeds[row["seed"]]
-            trained.learned = row["certified"] if row["finished"] else None
-            trained.certified, trained.first_error = row["certified"], row["first_error"]
-    for key in published()[1]:
-        if not groups[key]:
-            groups[key][""] = RunGroup()
-    return [(task, cell, recipe or None, group) for task, cell, recipe, group in in_order(groups)]
-
-
-FEW_HEADS = 4
-"""Wide layers have more heads than any of the paper's."""
-
-
-def _rows(folder: Path, name: str) -> Iterable[Row]:
-    path = folder / f"{name}.jsonl"
-    return records.read(path) if path.exists() else ()
-
-
-def seed_cell(result: SeedResult) -> str:
-    """The cell of a seed: a failing length, or how far it came."""
-    if result.learned:
-        return str(result)
-    mark = OPEN if result.learned is None else NOT_LEARNED
-    return mark if result.first_error is None else f"{mark} {result.first_error:.1f}"
-
-
-def summary_cells(group: RunGroup) -> tuple[str, str, str]:
-    """(median failing length, range, seeds that learned); where none did, how far the best one came."""
-    middle, span, learned = group.summary()
-    if not group.learned:
-        best = max(group.seeds.values(), key=lambda result: result.first_error or 0.0)
-        middle = seed_cell(best)
-    running = sum(result.learned is None for result in group.seeds.values())
-    return middle, span or NOTHING, learned + (f", {running} open" if running else "")
-
-
-FAR = (
-    "×: not learned, …: training is not finished; the number is the mean position of the first wrong label in its last "
-    "training words of 64 (16 with cpu-short). Recipe paper: where the same seed ran on several machines, a certified "
-    "run counts; `python -m paper table paper_full` has all of them."
-)
-
-
-def recipe_notes(folder: Path) -> tuple[str, ...]:
-    """One sentence with the size and the budget of every baseline recipe in the rows; none without such rows."""
-    recipes = {
-        row["recipe"]: f"{row['recipe']}, {row['size']['layers']} layers of width {row['size']['width']}, "
-        f"words of {row['settings']['length']}, at most {row['settings']['steps']} steps of "
-        f"{row['settings']['batch']} words"
-        for row in _rows(folder, "baselines")
-        if row.get("finished", True) and {"size", "settings"} <= set(row)
-    }
-    return (f"Baselines: {'; '.join(recipes.values())}.",) if recipes else ()
-
-
-def results(folder: Path) -> tuple[Table, list[Row]]:
-    """(the table, the same as JSON objects): median failing lengths from the rows in a folder, beside the published."""
-    source, numbers = published()
-    rows, objects, previous = [], [], None
-    for task, cell, recipe, group in _groups(folder):
-        reported = numbers.get((task, cell))
-        here = summary_cells(group) if recipe is not None else (NOT_RUN, NOTHING, NOTHING)
-        middle, span, learned = reported.summary() if reported is not None else (NOTHING, NOTHING, NOTHING)
-        there = (middle, span or NOTHING, learned)
-        rows.append((task if task != previous else "", CELLS[cell].title, recipe or NOTHING, *here, *there))
-        objects.append({
-            "task": task, "cell": cell, "recipe": recipe, "here": dict(zip(FIELDS, here, strict=True)),
-            "published": dict(zip(FIELDS, there, strict=True)) if reported else None,
-        })  # fmt: skip
-        previous = task
-    return Table(
-        title="Failing length, here and as published", rows=rows,
-        header=("task", "cell", "recipe here", "failing length here", "range", "learned", "published", "range",
-                "learned"),
-        notes=(
-            "Median failing length over the seeds that learned the task. ≥ L: no failure up to L.", FAR, LEGEND,
-            *recipe_notes(folder), f"Published: {source}.",
-        ),
-    ), objects  # fmt: skip
-
-
-def seeds(folder: Path) -> tuple[Table, list[Row]]:
-    """(the table, the same as JSON objects): failing length of every seed; a line is either ours or the paper's."""
-    source, numbers = published()
-    rows, objects = [], []
-    for task, cell, recipe, group in _groups(folder):
-        here = [seed_cell(group.seeds[seed]) if seed in group.seeds else NOT_RUN for seed in SEEDS]
-        middle, span = str(median(group.lengths) or NOTHING), min_max(group.lengths) or NOTHING
-        origin = NOT_RUN if recipe is None else f"here, {recipe}"
-        rows.append((task, CELLS[cell].title, origin, *here, middle, span))
-        entry: dict[str, Any] = {
-            "task": task, "cell": cell, "recipe": recipe, "median": middle, "range": span,
-            "here": {str(seed): length for seed, length in zip(SEEDS, here, strict=True)},
-        }  # fmt: skip
-        reported = numbers.get((task, cell))
-        if reported is not None:
-            there = [str(length or NOT_LEARNED) for length in reported.seeds.values()]
-            rows.append(
-                ("", "", "published", *there, str(reported.median or NOT_LEARNED), min_max(reported.range) or NOTHING)
-            )
-            entry["published"] = {str(seed): length for seed, length in zip(reported.seeds, there, strict=True)}
-        objects.append(entry)
-    return Table(
-        title="Failing length of every seed", rows=rows,
-        header=("task", "cell", "source", *map(str, SEEDS), "median", "range"),
-        notes=(
-            "Failing length of every seed. ≥ L: no failure up to L.", FAR, LEGEND, *recipe_notes(folder),
-            f"Published: {source}.",
-        ),
-    ), objects  # fmt: skip
-
+from exactstate.report.failing_lengths import Table
 
 CENSUS_TITLE = "Scan-compatible affine recurrences, by the branch they lie on"
 CENSUS_NOTES = (
@@ -273,6 +71,66 @@ def drift_table(rows: Sequence[Row]) -> Table:
             "closed form: computed from the angle of the rounded weights, because iterating would take too long.",
         ),
     )
+
+
+COUNTED = ("bf16", "fp16")
+
+
+def counting_table(rows: Sequence[Row]) -> Table:
+    """The first wrong step of a counter by modulus: rotations in floats, an integer that wraps, a table."""
+    first: dict[tuple[str, ...], dict[int, str]] = {}
+    for row in rows:
+        if row["kind"] != "cycle" and row.get("word", "1 1 1") == "1 1 1":
+            place = (row["format"], row["rounded"]) if row["kind"] == "rotation" else (row["format"],)
+            first.setdefault(place, {})[row["modulus"]] = _first_wrong(row)
+    columns = [*((format, place) for format in COUNTED for place in ("weights", "steps", "scan")),
+               ("fp32", "weights"), ("fp64", "weights"), ("uint8",), ("table",)]  # fmt: skip
+    moduli = sorted({row["modulus"] for row in rows if "modulus" in row})
+    return Table(
+        title="First wrong step of a counter under the word 1 1 1 ...",
+        header=("modulus", *(", ".join(column) for column in columns)),
+        rows=[(str(n), *(first[column][n] for column in columns)) for n in moduli],
+        notes=(
+            "weights: only the two weights are rounded; steps: every operation is, step by step; scan: the same in the "
+            "tree of a parallel scan. never: weights or integers are exact, or the states repeat in a cycle that is "
+            "read rightly.",
+        ),
+    )  # fmt: skip
+
+
+def _first_wrong(row: Row) -> str:
+    if (step := row["first_wrong"]) is not None:
+        return f"{step:,}" if step < 10**9 else f"{step:.1e}".replace("e+", "e")
+    computed = str(row.get("by", "")).removeprefix("right for ").removesuffix(" steps")
+    return f"> {int(computed):,}" if computed.isdecimal() else "never"
+
+
+def error_control_table(rows: Sequence[Row]) -> Table:
+    """Runs that learned their task: where the spread of states predicts their failure, and where they fail."""
+    longest = max(row["max_length"] for row in rows)
+
+    def shown(length: int | None) -> str:
+        return f"> {longest:,}" if length is None else f"{length:,}"
+
+    ordered = sorted(rows, key=lambda row: (row["cell"] != "nfsm", row["task"], row["cell"], row["seed"]))
+    lines = [
+        (
+            row["task"], CELLS[row["cell"]].title, str(row["seed"]), f"{row['threshold']:.2f}",
+            *(f"{row['ratios'][length]:.3f}" if row["ratios"][length] else "0" for length in ("64", "256", "2048")),
+            shown(row["predicted"]), shown(row["measured"]), shown(row["failing_length"]),
+        )
+        for row in ordered if row["threshold"] is not None
+    ]  # fmt: skip
+    return Table(
+        title="Predicted and measured failure", rows=lines,
+        header=("task", "cell", "seed", "readable", "ratio at 64", "at 256", "at 2,048", "predicted", "labels fail",
+                "words fail"),
+        notes=(
+            "ratio: spread of states over their separation; readable: the ratio at which the read-out has 90% of the "
+            "labels right. predicted: the length at which the ratio exceeds it; labels fail: fewer than 90% are right; "
+            "words fail: fewer than 90% of the words are right throughout.",
+        ),
+    )  # fmt: skip
 
 
 def comparison_table(rows: Sequence[Row]) -> Table:
@@ -358,7 +216,10 @@ def story_learning_table(rows: Sequence[Row]) -> Table:
     """Tracking Shuffled Objects by gradient, run by run: what was learned, and the heads of the network; the form
     `cascade` first."""
     lines = []
-    for row in sorted(rows, key=lambda row: row.get("form") != "cascade"):
+    ordered = sorted(rows, key=lambda row: (
+        row.get("form") != "cascade", row["supervision"] != "states", row["task"], row["seed"]
+    ))  # fmt: skip
+    for row in ordered:
         heads = " + ".join(str(len(layer)) for layer in row["heads"]) if row.get("heads") else "–"
         before = "–" if row.get("first_error") is None else f"{row['first_error']:,.0f}"
         right = f"{100 * row['stories_right']:.0f}%" if "stories_right" in row else "–"

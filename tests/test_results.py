@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -174,14 +174,6 @@ def test_the_table_of_a_campaign_on_a_page_is_the_rows(name: str) -> None:
     }  # fmt: skip
     others = {line for line in make([wrong, *rows[1:]]).markdown().splitlines() if line.startswith("| ")}
     assert not others <= tables_of(page)
-
-
-@pytest.mark.parametrize("make", [tables.results, tables.seeds], ids=["failing lengths", "seeds"])
-def test_a_table_of_the_paper_on_the_page_is_the_rows(make: Callable[[Path], tuple[tables.Table, list[Row]]]) -> None:
-    table = "\n".join(line for line in make(RESULTS)[0].markdown().splitlines() if line.startswith("| "))
-    page = (RESULTS.parent / "docs" / "results.md").read_text(encoding="utf-8")
-    assert table in page
-    assert table.replace("≥1M†", "≥512k", 1) not in page
 
 
 def test_sentences_of_the_results_are_the_rows() -> None:

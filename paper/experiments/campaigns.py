@@ -24,11 +24,12 @@ from exactstate.train.free_text import extract_free_text
 from exactstate.train.recipes import PAPER_HEADS
 from exactstate.train.straight_through import compress
 from exactstate.train.trainer import Trainer
-from paper.experiments import comparison, geometry, story_learning, story_stream, supervision, text
+from paper.experiments import comparison, error_control, geometry, story_learning, story_stream, supervision, text
 from paper.experiments.protocols import PROTOCOLS
 from paper.experiments.redundancy import REDUNDANCY
 from paper.experiments.regions import REGIONS
 from paper.experiments.runner import SEEDS, Campaign, Job, Options
+from paper.theory import counting
 
 Heads = tuple[int, ...] | None
 ALGEBRAIC = ("Z2", "Z16", "S3", "S4", "A5", "M11", "DFF5", "FF")
@@ -275,6 +276,20 @@ def sweep_row(run: Path, max_length: int, batch: int) -> Row:
     return {**sweep_run(run, max_length=max_length, batch=batch)[1], "folder": run.name}
 
 
+def error_control_jobs(options: Options) -> Iterator[Job]:
+    """Every finished run in the folder of runs whose labels are states."""
+    words, max_length = (int(options.settings[name]) for name in ("words", "max_length"))
+    for run in RunDir.find(options.runs, str(options.settings["only"])):
+        if run.finished and run.task().question is None:
+            key: Row = {"folder": run.path.name, "words": words, "max_length": max_length}
+            yield Job(key, partial(error_control.error_control_row, run.path, words, max_length))
+
+
+def counting_jobs(options: Options) -> Iterator[Job]:
+    for kind, compute in counting.KINDS.items():
+        yield Job({"kind": kind}, compute)
+
+
 def story_row(name: str, seed: int, folder: Path, certificate_file: Path | None, *, alone: bool) -> Row:
     """Train a stack on Tracking Shuffled Objects; its row, with the interpretation of every head."""
     started = time.process_time()
@@ -452,14 +467,24 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
         summary="Predict the next token of text that needs a state, with equal CPU time.",
     ),
     Campaign(
-        name="baselines", file="baselines.jsonl", jobs=baseline_jobs, tasks=("FF", "DFF5", "Z2", "S3", "S4"),
-        cells=("mamba", "aussm", "pdssm"), seeds=(42, 43, 44), recipe="cpu", settings={"until": 0},
+        name="baselines", file="baselines.jsonl", jobs=baseline_jobs,
+        tasks=("Z2", "Z16", "S3", "DFF5", "FF", "S4", "A5"), cells=("gru", "lstm", "mamba", "pdssm", "aussm"),
+        recipe="cpu", settings={"until": 0},
         summary="Train the baselines; until=N pauses every run at step N.",
     ),
     Campaign(
         name="sweeps", file="sweeps.jsonl", jobs=sweep_jobs,
         settings={"only": "*", "batch": 128, "max_length": 1 << 20, "baselines_max_length": 1 << 16},
         summary="Sweep the length of every finished run in the folder of runs.",
+    ),
+    Campaign(
+        name="error_control", file="error_control.jsonl", jobs=error_control_jobs,
+        settings={"only": "*", "words": 128, "max_length": 2_048},
+        summary="Predict from the spread of its states where every finished run in the folder of runs fails.",
+    ),
+    Campaign(
+        name="counting", file="counting.jsonl", jobs=counting_jobs,
+        summary="Count modulo 2 to 16 by a rotation in floats, by integers that wrap, and by a table.",
     ),
     Campaign(
         name="outputs", file="outputs.jsonl", jobs=output_jobs, seeds=(42, 43, 44),
@@ -492,3 +517,9 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
     REGIONS,
     PROTOCOLS,
 )}  # fmt: skip
+
+LONG: dict[str, tuple[str, ...]] = {
+    "learning": (), "baselines": (), "sweeps": (), "error_control": (), "story_learning": (), "paper_recipe": (),
+    "paper_full": ("heads=paper", "minutes=30"), "comparison": (),
+}  # fmt: skip
+"""What `python -m paper long` resumes, in this order, with its settings."""

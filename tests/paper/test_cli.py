@@ -6,8 +6,9 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,10 @@ import typer
 from exactstate import records
 from paper.census import ARCHITECTURES
 from paper.cli import app, run
+from paper.experiments.campaigns import CAMPAIGNS, LONG
+from paper.experiments.runner import Campaign, Job, Options
 from paper.figures.registry import FIGURES
+from paper.pages import TABLES
 from tests.paper.figures.test_drift import rows
 
 ROOT = Path(__file__).parents[2]
@@ -189,3 +193,47 @@ def test_the_table_of_a_campaign_and_its_rows(name: str, capsys: Captured) -> No
     assert len(json.loads(capsys.readouterr().out)) > 50
     assert run(["table", name, "--rows", "nowhere.jsonl"]) == 2
     assert "nowhere.jsonl" in capsys.readouterr().err
+
+
+def test_long_resumes_campaigns_in_order_and_skips_what_is_done(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from paper.experiments import campaigns
+
+    done: list[tuple[str, dict]] = []
+
+    def jobs(name: str) -> Callable[[Options], Iterator[Job]]:
+        def compute(options: Options) -> dict:
+            done.append((name, dict(options.settings)))
+            return {"kind": name}
+
+        return lambda options: iter([Job({"kind": name}, partial(compute, options))])
+
+    small = {
+        name: Campaign(name=name, summary="", file=f"{name}.jsonl", jobs=jobs(name), settings={"minutes": 5.0})
+        for name in ("first", "second")
+    }
+    monkeypatch.setattr(campaigns, "CAMPAIGNS", small)
+    monkeypatch.setattr(campaigns, "LONG", {"first": (), "second": ("minutes=30",)})
+    assert run(["long", "--rounds", "2"]) == 0
+    assert done == [("first", {"minutes": 5.0}), ("second", {"minutes": 30.0})]
+    assert capsys.readouterr().out.splitlines() == [
+        "first: done", "first: 1 new rows in results/first.jsonl, 0 jobs skipped",
+        "second: done", "second: 1 new rows in results/second.jsonl, 0 jobs skipped",
+        "first: 0 new rows in results/first.jsonl, 1 jobs skipped",
+        "second: 0 new rows in results/second.jsonl, 1 jobs skipped",
+    ]  # fmt: skip
+
+
+def test_long_names_campaigns_and_settings_that_exist() -> None:
+    for name, settings in LONG.items():
+        assert CAMPAIGNS[name].options(settings=settings)
+
+
+def test_overview_says_what_is_missing(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "rows").mkdir()
+    assert run(["overview", "-o", "page", "--rows", "rows"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{len(TABLES) + 2} tables, {len(FIGURES) + 1} figures: page/index.html\n")
+    assert "counting is missing: there are no rows: counting.jsonl" in out
+    assert run(["overview", "-o", "page", "--rows", "nowhere"]) == 2

@@ -1,107 +1,17 @@
-"""The paper's tables: rows measured here beside the published figures, which also check our arithmetic."""
+"""Tables of the rows of one experiment each."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from exactstate.errors import InvalidInput
-from exactstate.report.failing_lengths import median
 from paper.tables import (
+    counting_table,
+    error_control_table,
     format_radius,
     paper_full_table,
-    parse_length,
-    published,
-    recipe_notes,
-    results,
-    seeds,
     story_learning_table,
     text_table,
 )
-from tests.report.test_failing_lengths import fill, sweep_row
-
-NUMBERS = published()[1]
-
-
-@pytest.mark.parametrize(("task", "cell"), NUMBERS)
-def test_median_and_range_of_the_published_seeds(task: str, cell: str) -> None:
-    reported = NUMBERS[task, cell]
-    assert median(reported.learned) == reported.median
-    assert tuple(reported.range) == ((min(reported.learned), max(reported.learned)) if reported.learned else ())
-
-
-@pytest.mark.parametrize("text", ["186", "≥512k", "≥1M", "≥100"])
-def test_parse_length_reads_what_is_printed(text: str) -> None:
-    assert str(parse_length(text)) == text
-
-
-def test_parse_length_refuses_fractions() -> None:
-    assert parse_length("x") is None
-    with pytest.raises(InvalidInput, match=r"a failing length is 186, >=512k or x; got '1\.5k'"):
-        parse_length("1.5k")
-
-
-def test_recipe_notes_describe_the_baselines(tmp_path: Path) -> None:
-    assert recipe_notes(tmp_path) == ()
-    row = {"task": "S4", "cell": "aussm", "recipe": "cpu", "seed": 42, "learned": False}
-    size = {"size": {"layers": 2, "width": 32}, "settings": {"length": 64, "steps": 1000, "batch": 8}}
-    fill(tmp_path, [], baselines=[row, {**row, **size}, {**row, **size, "recipe": "paper", "finished": False}])
-    wanted = "Baselines: cpu, 2 layers of width 32, words of 64, at most 1000 steps of 8 words."
-    assert recipe_notes(tmp_path) == (wanted,)
-    assert wanted in results(tmp_path)[0].notes
-    assert wanted in seeds(tmp_path)[0].notes
-
-
-def test_results_never_fill_in_published_figures_for_missing_runs(tmp_path: Path) -> None:
-    table, objects = results(tmp_path)
-    assert {entry["here"]["median"] for entry in objects} == {"not run"}
-    assert len(table.rows) == len(NUMBERS)
-    assert {row[2] for row in seeds(tmp_path)[0].rows} == {"not run", "published"}
-
-
-def test_results_and_seeds_put_runs_beside_the_published(tmp_path: Path) -> None:
-    rows = [
-        sweep_row(failing_length=100), sweep_row(seed=43, failing_length=140), sweep_row(seed=44, failing_length=None),
-        sweep_row(seed=45, failing_length=3, learned=False),
-    ]  # fmt: skip
-    fill(tmp_path, rows)
-    (found,) = (entry for entry in results(tmp_path)[1] if (entry["task"], entry["cell"]) == ("S3", "mamba"))
-    assert found["here"] == {"median": "140", "range": "[100; ≥64k]", "learned": "3/4"}
-    assert found["published"] == {"median": "186", "range": "[155; 200]", "learned": "5/5"}
-    (line,) = (row for row in seeds(tmp_path)[0].rows if row[2] == "here, cpu")
-    assert line == ("S3", "Mamba⁻", "here, cpu", "100", "140", "≥64k", "×", "not run", "140", "[100; ≥64k]")
-
-
-def test_results_and_seeds_have_no_empty_cell_and_say_how_far_runs_came(tmp_path: Path) -> None:
-    failed = {"task": "A5", "cell": "aussm", "recipe": "cpu", "seed": 42, "learned": False, "first_error": 11.25}
-    heads = {"task": "S4", "recipe": "paper", "heads_given": [4, 3, 2], "certified": False, "first_error": 9.5}
-    fill(
-        tmp_path, [sweep_row()], baselines=[failed, {**failed, "seed": 43, "first_error": 23.0}],
-        learning=[{"task": "S4", "recipe": "gradient", "seed": 42, "certified": True}],
-        paper_full=[
-            {**heads, "seed": 42, "finished": False, "steps": 900}, {**heads, "seed": 43, "finished": True, "steps": 9},
-            {**heads, "seed": 44, "finished": True, "steps": 50, "certified": True},
-            {**heads, "seed": 44, "finished": False, "steps": 900},
-            {**heads, "seed": 45, "finished": True, "steps": 50, "certified": True, "heads_given": [12] * 8},
-        ],
-    )  # fmt: skip
-    table, objects = results(tmp_path)
-    every = seeds(tmp_path)[0].rows
-    assert all(cell for row in [*(row[1:] for row in table.rows), *(row[3:] for row in every)] for cell in row)
-    here = {(entry["task"], entry["cell"], entry["recipe"]): tuple(entry["here"].values()) for entry in objects}
-    assert here["A5", "aussm", "cpu"] == ("× 23.0", "–", "0/2")
-    assert here["S4", "nfsm", "gradient"] == ("certified, not swept†", "–", "1/1")
-    assert here["S4", "nfsm", "paper"] == ("certified, not swept†", "–", "1/3, 1 open")
-    (line,) = (row for row in every if row[:3] == ("S4", "NFSM", "here, paper"))
-    assert line[3:] == ("… 9.5", "× 9.5", "not swept†", "not run", "not run", "–", "–")
-
-
-def test_results_list_other_tasks_and_recipes_too(tmp_path: Path) -> None:
-    fill(tmp_path, [sweep_row(), sweep_row(recipe="paper"), sweep_row(task="mine", cell="bmru")])
-    found: list[Any] = [(entry["task"], entry["recipe"]) for entry in results(tmp_path)[1] if entry["recipe"]]
-    assert found == [("S3", "cpu"), ("S3", "paper"), ("mine", "cpu")]
 
 
 def test_format_radius_never_rounds_to_one() -> None:
@@ -159,4 +69,40 @@ def test_paper_full_table_has_the_furthest_row_of_every_run() -> None:
         ("S4", "42", "4, 3, 2", "paused", "1,200", "0%", "10.2", "AMD"),
         ("S4", "42", "4, 3, 2", "certified", "900", "0%", "10.2", "AMD"),
         ("S4", "42", "4, 3, 2", "paused", "800", "0%", "10.2", "Intel"),
+    ]
+
+
+def test_counting_table_says_never_only_where_it_is_known() -> None:
+    def rotation(format: str, rounded: str, first: int | None, by: str, word: str = "1 1 1") -> dict[str, Any]:
+        return {"kind": "rotation", "word": word, "rounded": rounded, "format": format, "modulus": 3,
+                "first_wrong": first, "by": by}  # fmt: skip
+
+    rows = [
+        *(rotation(format, place, 968, "read wrongly") for format in ("bf16", "fp16") for place in ("weights", "scan")),
+        rotation("bf16", "steps", None, "cycle of 3"), rotation("fp16", "steps", None, "right for 65536 steps"),
+        rotation("fp32", "weights", 134_743_032, "angle"), rotation("fp64", "weights", 41_741_455_399_884_657, "angle"),
+        rotation("bf16", "scan", 5, "read wrongly", word="random"), {"kind": "cycle", "longest_cycle": 1},
+        {"kind": "integer", "format": "uint8", "modulus": 3, "first_wrong": 256},
+        {"kind": "table", "format": "table", "modulus": 3, "first_wrong": None},
+    ]  # fmt: skip
+    assert counting_table(rows).rows == [
+        ("3", "968", "never", "968", "968", "> 65,536", "968", "134,743,032", "4.2e16", "256", "never")
+    ]
+
+
+def test_error_control_table_leaves_out_runs_that_learned_nothing() -> None:
+    row = {
+        "task": "S3", "cell": "mamba", "seed": 44, "max_length": 2048, "threshold": 0.5707, "predicted": 112,
+        "measured": None, "failing_length": 81, "ratios": {"64": 0.48594, "256": 1.03906, "2048": 6.64594},
+    }  # fmt: skip
+    exact = {
+        **row,
+        "cell": "nfsm",
+        "predicted": None,
+        "failing_length": None,
+        "ratios": dict.fromkeys(row["ratios"], 0.0),
+    }
+    assert error_control_table([row, {**row, "threshold": None}, exact]).rows == [
+        ("S3", "NFSM", "44", "0.57", "0", "0", "0", "> 2,048", "> 2,048", "> 2,048"),
+        ("S3", "Mamba⁻", "44", "0.57", "0.486", "1.039", "6.646", "112", "> 2,048", "81"),
     ]

@@ -1,0 +1,112 @@
+"""The paper's first table in a line for every task, and how what was measured here differs from the paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from exactstate.baselines.cells import CELLS
+from exactstate.records import Row
+from exactstate.report.failing_lengths import DAGGER, RunGroup, Table
+from exactstate.train.recipes import configure
+from paper.failing_lengths import NOT_RUN, NOTHING, groups_of, published, summary_cells
+
+BASELINES = ("mamba", "aussm", "pdssm", "gru", "lstm")
+COLUMNS = (("nfsm", "gradient"), *((cell, "cpu") for cell in BASELINES))
+"""The columns of the summary: a cell, and the one recipe that all its runs have."""
+COMPARED = (("nfsm", "paper"), *COLUMNS)
+
+
+def summary(folder: Path) -> tuple[Table, list[Row]]:
+    """(the table, the same as JSON objects): a line for every task of the paper, a column for every cell."""
+    source, numbers = published()
+    groups = {(task, cell, recipe): group for task, cell, recipe, group in groups_of(folder)}
+    rows, objects = [], []
+    for task in dict.fromkeys(task for task, _ in numbers):
+        line: dict[str, dict[str, str | None]] = {}
+        for cell, recipe in COLUMNS:
+            group, reported = groups.get((task, cell, recipe)), numbers.get((task, cell))
+            there = None if reported is None else _with_count(*reported.summary()[::2])
+            line[cell] = {"here": NOT_RUN if group is None else _here(group), "published": there}
+        rows.append((task, *(" · ".join(filter(None, one.values())) for one in line.values())))
+        objects.append({"task": task, **line})
+    return Table(
+        title="Median failing length (seeds that learned): here · in the paper",
+        header=("task", *(CELLS[cell].title for cell, _ in COLUMNS)), rows=rows,
+        notes=(
+            "∞†: certified, right at every length. ≥ L: no failure up to L, the end of the sweep. ×: no seed learned "
+            "it; the number is the best mean position of the first wrong label in training words of 64. k = 1024, "
+            "M = 1024 k. Here: NFSM by the recipe gradient, the others by the recipe cpu.", f"In the paper: {source}.",
+        ),
+    ), objects  # fmt: skip
+
+
+def _here(group: RunGroup) -> str:
+    if group.certified:
+        return _with_count(f"∞{DAGGER}", f"{group.learned}/{len(group.seeds)}")
+    middle, _, learned = summary_cells(group)
+    return _with_count(middle, learned)
+
+
+def _with_count(length: str, learned: str) -> str:
+    return f"{length} ({learned})"
+
+
+def behind(folder: Path) -> tuple[Table, list[Row]]:
+    """(the table, the same as JSON objects): where fewer seeds are run or learned here than in the paper, by model."""
+    _, numbers = published()
+    groups = {(task, cell, recipe): group for task, cell, recipe, group in groups_of(folder)}
+    tasks = list(dict.fromkeys(task for task, _ in numbers))
+    objects: list[Row] = []
+    for cell, recipe in COMPARED:
+        missing, few, less = [], [], []
+        for task in tasks:
+            group, reported = groups.get((task, cell, recipe)), numbers.get((task, cell))
+            if group is None:
+                missing.append(task)
+                continue
+            seeds = len(group.seeds)
+            if seeds < SEEDS:
+                few.append(f"{task} {seeds}")
+            if reported is not None and group.learned * len(reported.seeds) < len(reported.learned) * seeds:
+                less.append(f"{task} {group.learned}/{seeds} ({len(reported.learned)}/{len(reported.seeds)})")
+        objects.append({"cell": cell, "recipe": recipe, "not_run": missing, "few_seeds": few, "learned_less": less})
+    return Table(
+        title="What is missing here of what the paper has",
+        header=("model", "recipe here", "not run", "fewer than five seeds", "learned by a smaller share (paper)"),
+        rows=[
+            (CELLS[row["cell"]].title, row["recipe"],
+             *(", ".join(row[name]) or NOTHING for name in ("not_run", "few_seeds", "learned_less")))
+            for row in objects
+        ],
+    ), objects  # fmt: skip
+
+
+SEEDS = 5
+"""Of every cell and task of the paper."""
+
+
+PROFILED = {
+    "layers": "layers", "width": "width", "channels": "channels", "states": "states of a channel", "dropout": "dropout",
+}  # fmt: skip
+TRAINED = {
+    "batch": "words of a step", "length": "length of words", "grow_length": "words begin short",
+    "steps": "steps at most", "lr": "learning rate", "final_lr": "at the end", "check_words": "words of a check",
+    "stop_accuracy": "right in a check", "stop_checks": "checks in a row that end it",
+}  # fmt: skip
+
+
+def profile(folder: Path) -> tuple[Table, list[Row]]:
+    """(the table, the same as JSON objects): settings of a baseline by the recipes `cpu` and `paper`, without rows."""
+    found = {recipe: configure("S3", cell="mamba", recipe=recipe) for recipe in ("cpu", "paper")}
+    lines = [
+        *((title, *(str(getattr(config, name)) for config in found.values())) for name, title in PROFILED.items()),
+        *((title, *(_said(getattr(config.end_to_end, name)) for config in found.values()))
+          for name, title in TRAINED.items()),
+    ]  # fmt: skip
+    return Table(
+        title="A baseline here and in the paper", header=("setting", "recipe cpu", "in the paper"), rows=lines
+    ), [dict(zip(("setting", "cpu", "paper"), line, strict=True)) for line in lines]
+
+
+def _said(value: float | bool) -> str:
+    return ("no", "yes")[value] if isinstance(value, bool) else f"{value:,}"

@@ -25,10 +25,10 @@ BASELINES = {"gru": "GRU", "lstm": "LSTM", "mamba": "Mamba"}
 
 Print = Callable[..., None]
 STAGES = {
-    "learned": "learned after {steps} steps with {heads} heads of {sizes} indices",
-    "kept": "kept {heads} heads, of {sizes} indices, each of which follows a part of the state",
-    "pruned": "pruned to {heads} heads of {sizes} indices",
-    "compressed": "the machine distilled into {heads} heads of {sizes} indices",
+    "learned": "learned, with {heads} heads in training ({seconds:.1f} s)",
+    "kept": "the kept heads alone are the network now, their margins widened, its read-out trained ({seconds:.1f} s)",
+    "pruned": "pruned to {heads} heads ({seconds:.1f} s)",
+    "compressed": "the machine distilled into {heads} heads ({seconds:.1f} s)",
 }
 
 
@@ -73,21 +73,39 @@ def _nfsm(folder: Path, max_length: int, write: Print) -> Row:
     from exactstate.evaluate import sweep_run
     from exactstate.report.sentences import claim
     from exactstate.train import train
+    from exactstate.train.run_dir import RunDir
 
     write("Three cards in a row, and two moves: swap the first two, or swap the last two. What is their order now?")
     write("This is the task S3. Train an NFSM by gradient on short words, labeled with the order after every move")
-    run = train("S3", out=folder)
-    for stage, row in run.stages.items():
-        sizes = ", ".join(map(str, row["heads"]))
-        write(
-            f"{STAGES[stage].format(steps=run.steps, heads=len(row['heads']), sizes=sizes)} ({row['seconds']:.1f} s)", 1
-        )
+    tell = _told(write)
+    for row in RunDir(folder).history():
+        tell(row)
+    run = train("S3", watch=tell, out=folder)
     write("Extract the machine from the weights, compare it with S3 on every word, bound the rounding error")
     write(claim(run.certificate().content) if run.certified else run.verdict.explain(), 1)
     write(f"Test it as well: 64 words of {max_length:,} moves")
     swept, row = sweep_run(folder, max_length=max_length)
     write(f"{_result(swept.failing_length)} ({swept.seconds:.1f} s)", 1)
     return {**row, "steps": run.steps, "training_seconds": round(run.seconds, 2)}
+
+
+def _told(write: Print) -> Callable[[Row], None]:
+    """Say what a row of the history brings: heads that are kept, stages that are done."""
+    from exactstate.report.figures.search import readings
+
+    history = list[Row]()
+
+    def tell(row: Row) -> None:
+        history.append(row)
+        if row["phase"] == "search" and (new := readings(history)[-1].new):
+            sizes = " and ".join(f"a head of {size} indices" for size in new)
+            follows = "follows" if len(new) == 1 else "follow"
+            left = f"{row['open']:.2f} nats are left open" if row["open"] else "no two orders are confused"
+            write(f"step {row['step']}: keep {sizes}, which {follows} a part of the order exactly; {left}", 1)
+        elif row["phase"] == "stage":
+            write(STAGES[row["stage"]].format(heads=len(row["heads"]), seconds=row["seconds"]), 1)
+
+    return tell
 
 
 def _baseline(cell: str, folder: Path, max_length: int, write: Print) -> Row:

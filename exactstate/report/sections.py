@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactstate.automata import Mealy, Moore
+from exactstate.automata.draw.save import rendered
 from exactstate.errors import InvalidConfig
 from exactstate.report.charts import length_sweep_chart, training_charts
 from exactstate.report.data import RunData
+from exactstate.report.figures import search as search_figure
 from exactstate.report.head_tables import head_tables, machine_tables, step_table
 from exactstate.report.html import Html, drawing
 from exactstate.report.sentences import claim, enumeration, failure, head_sizes, sentences
@@ -122,6 +124,23 @@ def training(run: RunData) -> Html:
     return training_charts(run.history)
 
 
+def search(run: RunData) -> dict[str, Any] | None:
+    """Heads as they were kept, one after the other; None for a run that did not learn in this way."""
+    read = search_figure.readings(run.history)
+    if not read:
+        return None
+    rows = [(f"{one.step:,}", (str(one.layer), enumeration([*map(str, one.new)]), _nats(one)))
+            for one in read if one.new]  # fmt: skip
+    if read[-1].open and not read[-1].new:
+        rows.append((f"{read[-1].step:,}", (str(read[-1].layer), "none", _nats(read[-1]))))
+    picture = drawing(rendered(search_figure.paint(read), ".svg"), "Kept heads by layer, and open nats over the steps")
+    return {"picture": picture, "rows": rows, "deep": read[-1].layer > 0}
+
+
+def _nats(reading: search_figure.Reading) -> str:
+    return "" if reading.open is None else f"{reading.open:.2f}"
+
+
 STAGES = {
     "learned": "by gradient, with many more heads than needed",
     "kept": "the heads that follow the state exactly; this is the network of the certificate",
@@ -148,6 +167,7 @@ def stages(run: RunData) -> dict[str, Any] | None:
     if (proof := run.compressed_check) is not None:
         compressed = "has a valid certificate of its own" if proof else "has a certificate that is not valid"
     return {
+        "name": ", ".join(name for name, _ in body).capitalize(),
         "titles": ("", "heads", "parameters", "configurations", "smallest margin", "after"), "rows": body,
         "meanings": [f"{name}: {STAGES[name]}" for name, _ in body], "compressed": compressed,
     }  # fmt: skip
@@ -291,5 +311,5 @@ def usage(run: RunData) -> list[str] | None:
     return [python, "\n".join(shell)]
 
 
-ALL = (verdict, configuration, training, stages, machines, heads, step_by_step, certificate, sweep, usage)
+ALL = (verdict, configuration, training, search, stages, machines, heads, step_by_step, certificate, sweep, usage)
 """Under their names in page.html."""

@@ -39,10 +39,25 @@ def test_demo_shows_saved_runs(shown: Path, capsys: pytest.CaptureFixture[str]) 
     assert "fails at length" in out
     assert "(0 1) (1 2)" in out
     assert re.search(r"NFSM +proved correct on every word of every length; tested up to 4,096 moves\n", out)
-    assert re.search(r"learned after \d+ steps with \d+ heads of \d+, .* indices", out)
-    assert re.search(r"kept 2 heads, of 3, \d indices", out)
+    assert re.search(
+        r"step \d+: keep a head of 3 indices and a head of \d indices, which follow a part of the order", out
+    )
+    assert "exactly; no two orders are confused" in out
+    assert re.search(r"the kept heads alone are the network now, .* \(\d+\.\d s\)", out)
     assert re.search(r"GRU +nothing proved; ", out)
     assert re.search(r"Mamba +nothing proved; fails at \d+ moves; \d+% of words correct at \d+ moves\n", out)
+
+
+def test_demo_says_what_is_kept_as_it_happens() -> None:
+    said: list[str] = []
+    tell = demo._told(lambda sentence, depth: said.append(sentence))
+    for step, kept, left in ((100, [], 1.79), (200, [3], 0.69), (300, [3], 0.69), (400, [3, 2], 0.0)):
+        tell({"attempt": 0, "phase": "search", "step": step, "kept": kept, "open": left})
+    tell({"attempt": 0, "phase": "realize", "step": 10})
+    assert said == [
+        "step 200: keep a head of 3 indices, which follows a part of the order exactly; 0.69 nats are left open",
+        "step 400: keep a head of 2 indices, which follows a part of the order exactly; no two orders are confused",
+    ]
 
 
 def test_demo_report_has_all_sweeps(shown: Path) -> None:

@@ -79,7 +79,7 @@ def test_page_of_says_what_the_certificate_says(s3: Path) -> None:
     assert f"proved for {' and '.join(content['proved'])}." in text
     assert content["weights"] in text
     assert "without access to the target. It has the same transitions." in text
-    assert page.count("data:image/svg+xml") == 3  # training, and two machines
+    assert page.count("data:image/svg+xml") == 4  # training, and two machines
 
 
 def test_page_of_shows_every_entry_of_every_table(s3: Path) -> None:
@@ -89,6 +89,25 @@ def test_page_of_shows_every_entry_of_every_table(s3: Path) -> None:
         rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in body.split("</tr>") if row.strip()]
         assert [[int(entry) for entry in row] for row in rows] == content["layers"][0]["tables"][int(head)]
     assert len(tables) == len(content["layers"][0]["heads"])
+
+
+def test_page_of_shows_heads_as_they_were_kept(s3: Path, tmp_path: Path) -> None:
+    text = Outline(page_of(s3)).text
+    assert "Heads, one after the other" in text
+    assert re.search(r"step layer heads kept nats open 100 0 \d and \d 0\.00", text)
+    assert "Learned, kept" in text
+    assert "the next layer begins" not in text
+    folder = copied(s3, tmp_path)
+    rows = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+    (folder / "history.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in rows)
+        + json.dumps({"attempt": 0, "phase": "search", "step": 900, "layer": 1, "kept": [], "open": 0.5}) + "\n"
+    )  # fmt: skip
+    text = Outline(page_of(folder)).text
+    assert "Where nothing more is kept, the next layer begins" in text
+    assert "900 1 none 0.50" in text
+    (folder / "history.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows if row["phase"] != "search"))
+    assert "Heads, one after the other" not in page_of(folder)
 
 
 def test_page_of_escapes_names(hostile: Path) -> None:

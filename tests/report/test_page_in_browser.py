@@ -73,7 +73,7 @@ def test_write_report_page_is_readable(
     assert page.complaints == []
     assert {address.partition(":")[0] for address in page.loaded} == {"file", "data"}
     pictures = page.ask(PICTURES)
-    assert len(pictures) == 2
+    assert len(pictures) == 3 + ("Heads, one after the other" in report.read_text())
     assert all(picture["shown"] and picture["alt"] for picture in pictures)
     assert len(page.ask(CONTRASTS)) > 50
     assert unreadable(page) == []

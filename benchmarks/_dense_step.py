@@ -18,6 +18,7 @@ from torch.nn.functional import cross_entropy, linear, one_hot, softmax
 
 from exactstate.nn import NFSM, Backbone
 from exactstate.train import EndToEndConfig
+from exactstate.train.fast_gradient import BALANCE
 
 NoiseOf = Callable[[int, int, int], Tensor]
 
@@ -45,7 +46,7 @@ def dense_loss(
     first = torch.where(wrong.any(dim=1), wrong.int().argmax(dim=1), L)
     weights = torch.exp(-settings.mask_rate * (torch.arange(L) - first[:, None]).clamp(min=0).to(u.dtype))
     shares = torch.bincount(labels.flatten(), minlength=model.labels).clamp(min=1).to(u.dtype) / labels.numel()
-    weights = weights * shares[labels] ** -settings.balance
+    weights = weights * shares[labels] ** -BALANCE
     terms = cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view(B, L)
     loss = ((weights * terms).sum(dim=1) / weights.sum(dim=1)).mean()
     return loss + settings.exploration * _penalty(used, first, L), first

@@ -5,9 +5,7 @@ its tables scaled by ten, so that samples agree with the arg max and all 64 posi
 training. The optimizer has learning rate 0, so that every round has the same network.
 
 At the end, the time depends on the number of distinct positions. S3, Z16 and A5 have a few hundred pairs of symbol and
-state. M11 has 31,680, so that nearly every position is distinct, with 7,920 labels to distinguish. The fast gradient
-uses the 40 directions in which the read-out of this network, pretrained on codes, separates labels; a network trained
-otherwise may need all of them.
+state. M11 has 31,680, so that nearly every position is distinct, with 7,920 labels to distinguish.
 """
 
 from __future__ import annotations
@@ -30,6 +28,7 @@ from exactstate.ops.gumbel import gumbel
 from exactstate.tasks import Task
 from exactstate.tasks import task as get_task
 from exactstate.train import EndToEndConfig, TrainConfig, fast_gradient, train
+from exactstate.train.end_to_end import CLIP
 
 CASES = {"S3": (3, 2), "Z16": (16,), "A5": (5, 12), "M11": (11, 11, 11, 11)}
 SEED, RATIO, SCALE = 7, 10.0, 10.0
@@ -128,7 +127,7 @@ class Stepper:
 
     def _end(self) -> None:
         assert self.optimizer is not None
-        nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
+        nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
         self.optimizer.step()
 
 

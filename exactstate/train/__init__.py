@@ -12,9 +12,8 @@ if TYPE_CHECKING:
     from exactstate.train.codes import count_transitions as count_transitions
     from exactstate.train.config import EndToEndConfig as EndToEndConfig
     from exactstate.train.config import GradientConfig as GradientConfig
-    from exactstate.train.config import PretrainConfig as PretrainConfig
     from exactstate.train.config import TrainConfig as TrainConfig
-    from exactstate.train.phases import EndToEndPhase as EndToEndPhase
+    from exactstate.train.end_to_end import EndToEndPhase as EndToEndPhase
     from exactstate.train.phases import Phase as Phase
     from exactstate.train.realize import Realize as Realize
     from exactstate.train.recipes import RECIPES as RECIPES
@@ -28,8 +27,9 @@ if TYPE_CHECKING:
 __all__ = lazy(__name__, {
     "api": ["train"],
     "codes": ["StateCodes", "codes_of_counts", "codes_of_machine", "count_transitions"],
-    "config": ["EndToEndConfig", "GradientConfig", "PretrainConfig", "TrainConfig"],
-    "phases": ["EndToEndPhase", "Phase"],
+    "config": ["EndToEndConfig", "GradientConfig", "TrainConfig"],
+    "end_to_end": ["EndToEndPhase"],
+    "phases": ["Phase"],
     "realize": ["Realize"],
     "recipes": ["RECIPES", "configure"],
     "run": ["Run", "load_run"],

@@ -8,7 +8,7 @@ logits, its probabilities, and the mean of the read-out's weights under these.
 The logits of a whole batch would fill the memory; here at most a chunk of them exists at once. A label whose
 probability is below eps / 2n counts as impossible: all of them together are less than half a unit in the last place of
 1, which is how exactly the largest probability is known. Where most labels are impossible, the backward pass visits
-only the others; and where a `LowRankScreen` finds them, so does the forward pass.
+only the others.
 """
 
 from __future__ import annotations
@@ -19,53 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear, pad
-
-MAX_ERROR = 1.0
-"""What the directions that are left out may contribute to a logit, at most."""
-CLASSES = 128
-"""Labels are screened in so many classes; a class whose largest logit is too small is skipped as a whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class LowRankScreen:
-    """A read-out restricted to its largest singular directions: finds which labels of a row are possible."""
-
-    directions: Tensor
-    """m k."""
-    weight: Tensor
-    """n' k, padded with impossible labels so that all classes have the same size."""
-    bias: Tensor
-    """n'."""
-    error: float
-    """The largest error of a logit, per unit of the norm of its row."""
-
-    @classmethod
-    def of(cls, readout: nn.Linear, max_norm: float) -> LowRankScreen | None:
-        """The screen for rows of at most this norm; None if it needs half of all directions or more."""
-        weight = readout.weight.detach()
-        squares, directions = torch.linalg.eigh(weight.double().T @ weight.double())
-        singular = squares.clamp(min=0).sqrt()
-        few = int((singular * max_norm > MAX_ERROR).sum())
-        if 2 * few >= len(singular):
-            return None
-        kept = directions[:, len(singular) - few :].to(weight.dtype)
-        missing = -len(weight) % CLASSES
-        rounding = 4 * len(singular) * torch.finfo(weight.dtype).eps * float(singular[-1])
-        return cls(
-            kept, pad(weight @ kept, (0, 0, 0, missing)), pad(readout.bias.detach(), (0, missing), value=-torch.inf),
-            float(singular[-few - 1]) + rounding,
-        )  # fmt: skip
-
-    def possible(self, features: Tensor, below: float) -> tuple[Tensor, Tensor]:
-        """(rows, labels), rows ascending: all whose logit may lie within `below` of the largest of its row."""
-        logits = linear(features @ self.directions, self.weight, self.bias).unflatten(1, (-1, CLASSES))
-        of_class = logits.amax(1)
-        least = of_class.amax(1) - below - 2 * self.error * features.norm(dim=1)
-        row, one = (of_class > least[:, None]).nonzero(as_tuple=True)
-        which, many = (logits[row, :, one] > least[row, None]).nonzero(as_tuple=True)
-        return row[which], many * CLASSES + one[which]
-
+from torch.nn.functional import linear
 
 CHUNK = 1 << 21
 """Logits that exist at once."""
@@ -73,8 +27,6 @@ MAX_KEPT = 1 << 24
 """Probabilities that are kept for the backward pass; beyond that they are recomputed."""
 SPARSE = 1 / 32
 """The share of possible labels below which probabilities are stored as a list."""
-MIN_SCREENED = 1024
-"""The number of labels from which on a screen is made."""
 
 Sums = tuple[Tensor, Tensor]
 """Gradients of the weights and the bias of a read-out, so far."""
@@ -130,45 +82,23 @@ class ChunkedCrossEntropy:
         self.totals: list[Tensor] = []
         """Log-normalizers."""
         self.remaining = MAX_KEPT
-        self.screen: LowRankScreen | None = None
 
     @torch.no_grad()
     def add(self, features: Tensor) -> Tensor:
         """The arg max label of every row."""
         predicted, labels = [], len(self.readout.weight)
-        if not self.chunks and labels >= MIN_SCREENED:
-            self.screen = LowRankScreen.of(self.readout, float(features.norm(dim=1).max()))
         for piece in _chunks(features, labels):
-            best, total, probs = self._screened(piece) or self._all(piece)
+            best, total, probs = self._evaluate(piece)
             predicted.append(best)
             self.totals.append(total)
             self.chunks.append((piece, probs))
         return torch.cat(predicted)
 
-    def _all(self, features: Tensor) -> ChunkResult:
+    def _evaluate(self, features: Tensor) -> ChunkResult:
         logits = linear(features, self.readout.weight, self.readout.bias)
         predicted = argmax(logits)
         probs, total = self._probabilities(logits, predicted)
         return predicted, total, probs
-
-    def _screened(self, features: Tensor) -> ChunkResult | None:
-        """The same from the labels that a screen leaves possible; None where they are many."""
-        if self.screen is None:
-            return None
-        weight, bias = self.readout.weight, self.readout.bias
-        below = impossible_below(len(weight), weight.dtype)
-        row, column = self.screen.possible(features, below)
-        if len(row) >= SPARSE * len(features) * len(weight):
-            return None
-        logit = features[row].mul_(weight[column]).sum(1) + bias[column]
-        top = features.new_full((len(features),), -torch.inf).scatter_reduce(0, row, logit, "amax")
-        largest = (logit == top[row]).nonzero().flatten()
-        predicted = row.new_full((len(features),), len(weight))
-        predicted = predicted.scatter_reduce(0, row[largest], column[largest], "amin")
-        close = (logit > top[row] - below).nonzero().flatten()
-        row, column, p = row[close], column[close], (logit[close] - top[row[close]]).exp_()
-        total = torch.zeros_like(top).index_add_(0, row, p)
-        return predicted, top + total.log(), SparseProbs(row, column, p / total[row])
 
     def _probabilities(self, logits: Tensor, predicted: Tensor) -> tuple[DenseProbs | SparseProbs, Tensor]:
         """(the probabilities, the log-normalizers)."""

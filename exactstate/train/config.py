@@ -19,7 +19,6 @@ from exactstate.records import write_atomically
 from exactstate.tasks import AnswerTask, OutputTask, Task
 from exactstate.tasks.access_words import AccessWords
 from exactstate.tasks.samplers import Sampler
-from exactstate.train.schedule import cosine
 
 GRADIENTS = ("auto", "fast", "autograd")
 SUPERVISION = ("states", "outputs", "answers")
@@ -46,26 +45,14 @@ class EndToEndConfig:
     """Learning rate at the first step, decayed by a cosine ..."""
     final_lr: float = 1e-4
     """... to this at its end."""
-    weight_decay: float = 1e-4
-    """Of AdamW; transition projections and the embedding have none."""
-    eps: float = 1e-8
-    """Of AdamW: keeps its steps small where gradients vanish."""
-    clip: float = 1.0
-    """Largest norm of the gradient."""
     mask_rate: float = 3.0
     """How fast the weight of positions after the first error decays."""
-    balance: float = 0.5
-    """Labels are weighted by their share of the batch to minus this power."""
     exploration: float = 0.03
-    """Weight of the exploration penalty at the first step, decayed by a cosine ..."""
-    final_exploration: float = 0.003
-    """... to this at its end."""
+    """Weight of the exploration penalty at the first step, decayed by a cosine to a tenth."""
     gradient: str = "auto"
     """`fast` (see fast_gradient.py), `autograd`, or `auto`: fast where the model allows it."""
     masks: int = 4
     """Dropout masks per symbol and step with the fast gradient; tokens use one of them at random."""
-    noise: bool = True
-    """Whether tables are sampled; without, they are the arg max and only the gradient is soft."""
     steps: int = 100_000
     """The most steps."""
     horizon: int | None = None
@@ -85,36 +72,11 @@ class EndToEndConfig:
         _at_least_one(self, "batch", "length", "steps", "check_every", "check_words", "stop_checks", "masks")
         if self.horizon is not None and self.horizon < 1:
             raise InvalidConfig(f"horizon must be at least 1; got {self.horizon}.")
-        for name in ("lr", "final_lr", "eps", "clip", "stop_accuracy"):
+        for name in ("lr", "final_lr", "stop_accuracy"):
             if not getattr(self, name) > 0:
                 raise InvalidConfig(f"{name} must be positive; got {getattr(self, name)}.")
         if self.gradient not in GRADIENTS:
             raise unknown("gradient", self.gradient, GRADIENTS)
-
-    def cosine(self, first: float, last: float, step: int) -> float:
-        """The cosine schedule of this phase: from `first` at step 0 to `last` at the horizon."""
-        return cosine(first, last, step, self.horizon or self.steps)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PretrainConfig:
-    """A phase of supervised pretraining on known transitions, until all of them hold by a margin."""
-
-    lr: float = 3e-3
-    """Learning rate at the beginning; after the first hundred steps it falls as 1 / step, to a tenth at least."""
-    weight_decay: float = 1e-4
-    rows: int = 1024
-    """Read-outs trained per step, at most."""
-    table_margin: float = 4.0
-    """How far the right logit must exceed every other in its column, in units of the sampling temperature."""
-    read_margin: float = 3.0
-    """How far the right index must exceed every other in the read-out of every head."""
-    check_every: int = 10
-    steps: int = 3000
-    """The most steps."""
-
-    def __post_init__(self) -> None:
-        _at_least_one(self, "rows", "check_every", "steps")
 
 
 CASCADE_STEPS = 2_100
@@ -360,9 +322,8 @@ class TrainConfig:
     """How often an NFSM may start anew with another seed when its machine is wrong, or right by too little."""
     stop: str = "certified"
     """When training an NFSM end to end stops early: `certified`, or `checks` for the paper's own rule."""
-    pretrain: PretrainConfig = field(default_factory=PretrainConfig)
     end_to_end: EndToEndConfig = field(default_factory=EndToEndConfig)
-    """Batch and length are also those of the words that pretraining reads."""
+    """Batch and length are also those of the words in which transitions are counted."""
     gradient: GradientConfig = field(default_factory=GradientConfig)
     free_tables: FreeTablesConfig | None = None
     """Of the phase before the wide layer, where the recipe `gradient` has one: for machine files."""
@@ -396,7 +357,7 @@ class TrainConfig:
     def max_steps(self) -> dict[str, int]:
         """The most steps of every phase, by its name."""
         return {
-            "wide": self.gradient.steps, "realize": self.pretrain.steps, "end_to_end": self.end_to_end.steps,
+            "wide": self.gradient.steps, "end_to_end": self.end_to_end.steps,
             "cascade": ANSWER_STEPS if self.supervise == "answers" else CASCADE_STEPS,
             **({} if self.free_tables is None else {"free_tables": self.free_tables.steps}),
             **({} if self.search is None else {"search": self.search.steps}),
@@ -451,7 +412,6 @@ class TrainConfig:
         if not isinstance(content, dict) or not set(content) <= known:
             raise TypeError(f"{', '.join(sorted(set(content) - known))}: no such setting")
         parts: dict[str, Any] = dict(content)
-        parts["pretrain"] = PretrainConfig(**content["pretrain"])
         parts["end_to_end"] = EndToEndConfig(**content["end_to_end"])
         parts["gradient"] = GradientConfig(**{**content["gradient"], "heads": tuple(content["gradient"]["heads"])})
         free = content.get("free_tables")

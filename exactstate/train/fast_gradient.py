@@ -38,6 +38,9 @@ from exactstate.ops.torch_kernels import project_values
 from exactstate.train.config import EndToEndConfig
 from exactstate.train.shared_rows import SharedRows
 
+BALANCE = 0.5
+"""Labels are weighted by their share of the batch to minus this power."""
+
 
 def autograd_gradient(
     model: Backbone, tokens: Tensor, labels: Tensor, config: EndToEndConfig, *, seed: int, exploration: float,
@@ -49,10 +52,10 @@ def autograd_gradient(
     """
     with record_calls(model) as calls:
         h, _ = model.hidden(tokens, seed=seed)
-    loss, first = tracking_loss(model.label_logits(h), labels, rate=config.mask_rate, balance=config.balance)
+    loss, first = tracking_loss(model.label_logits(h), labels, rate=config.mask_rate, balance=BALANCE)
     if answers is not None:
         loss = loss + cross_entropy(model.answer_logits(h[:, -1]), answers)
-    if config.noise and exploration > 0 and calls:
+    if exploration > 0 and calls:
         penalties = [exploration_penalty(call, first) for call in calls]
         loss = loss + exploration * torch.stack(penalties).mean()
     loss.backward()
@@ -160,7 +163,7 @@ class FastStep:
         """Add the gradient of the loss to the parameters; returns the loss."""
         L = self.labels.shape[1]
         weights = position_weights(
-            rollout.first, self.labels, self.model.labels, rate=self.config.mask_rate, balance=self.config.balance,
+            rollout.first, self.labels, self.model.labels, rate=self.config.mask_rate, balance=BALANCE,
             dtype=self.encoded.dtype,
         )  # fmt: skip
         segments = padded_segments(rollout.kept, L)

@@ -19,7 +19,7 @@ from exactstate.records import Row
 from exactstate.tasks import Task
 from exactstate.train.build import build_model
 from exactstate.train.config import TrainConfig
-from exactstate.train.phases import EndToEndPhase
+from exactstate.train.end_to_end import EndToEndPhase
 from exactstate.train.realize import distill, induce
 from exactstate.train.run import Run
 from exactstate.train.search import gradient, searches

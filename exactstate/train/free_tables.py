@@ -41,7 +41,7 @@ from exactstate.tasks import Task
 from exactstate.tasks.access_words import access_words
 from exactstate.train.config import FreeTablesConfig
 from exactstate.train.optimizer import Adam
-from exactstate.train.phases import Phase, labels_of, tokens_of, with_replay
+from exactstate.train.phases import Mistakes, Phase, labels_of, tokens_of
 
 TINY = 1e-9
 """Added to likelihoods."""
@@ -245,8 +245,8 @@ class FreeTablesPhase(Phase):
     def step(self) -> None:
         config = self.config
         batch = self.covering.sample(config.batch, self.length, self.generator)
-        words, labels = with_replay(
-            tokens_of(batch), labels_of(batch), self.wrong, config.replay, self.generator, REPEATS
+        words, labels = Mistakes(words=self.wrong).mix(
+            tokens_of(batch), labels_of(batch), config.replay, self.generator, REPEATS
         )
         states = self.tables.states_of(words)
         terms = (self.tables.likelihoods(states, words, labels) + TINY).log()

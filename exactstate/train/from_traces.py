@@ -29,6 +29,7 @@ from exactstate.tasks import OutputTask, Task
 from exactstate.train.build import build_model
 from exactstate.train.config import WIDE, GradientConfig
 from exactstate.train.optimizer import AdamW
+from exactstate.train.phases import Curriculum, Rate
 from exactstate.train.recipes import configure
 from exactstate.train.trainer import one_thread
 from exactstate.train.wide import label_logits, prepare
@@ -94,24 +95,24 @@ def _train(task: Task, inputs: Ints, labels: Ints, noise: float, steps: int, see
     model = build_model(config, task, heads=(settings.heads,), generator=generator)
     prepare(model, settings)
     optimizer = AdamW(model.parameters(), settings.lr, weight_decay=0.0, fused=True)
-    rates = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps, settings.lr / 10)
+    rate, words_of = Rate(settings.lr, settings.lr / 10, steps), Curriculum(12, inputs.shape[1])
     x, y = torch.from_numpy(inputs), torch.from_numpy(labels)
-    length, agreeing = min(12, x.shape[1]), 0.0
+    agreeing = 0.0
     for step in range(steps):
         model.eval()  # the arg max in the forward pass; there is no dropout
         some = torch.from_numpy(words.integers(0, len(x), settings.batch))
-        logits = label_logits(model, x[some, :length])
-        wanted = y[some, :length]
+        rate.set(optimizer, step)
+        logits = label_logits(model, x[some, : words_of.length])
+        wanted = y[some, : words_of.length]
         loss = cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=MISSING)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
         optimizer.step()
-        rates.step()
         seen = wanted != MISSING
         agreeing = 0.95 * agreeing + 0.05 * float((logits.argmax(-1) == wanted)[seen].float().mean())
         if agreeing > 0.9 - noise and step % 10 == 0:
-            length = min(x.shape[1], length + 2)
+            words_of.grow(words_of.length + 2)
     return model.eval()
 
 

@@ -42,13 +42,19 @@ from exactstate.train.codes import (
     count_transitions,
     is_function_of,
 )
-from exactstate.train.config import PretrainConfig, TrainConfig
+from exactstate.train.config import TrainConfig
 from exactstate.train.optimizer import AdamW
-from exactstate.train.phases import Phase
+from exactstate.train.phases import Phase, Rate
 from exactstate.train.registers import codes_of_registers
-from exactstate.train.schedule import inverse
 from exactstate.train.trainer import Trainer
 
+RATE, WEIGHT_DECAY = Rate(3e-3, 3e-4, 150), 1e-4
+STEPS, CHECK_EVERY = 3_000, 10
+"""The most steps; steps between two checks."""
+ROWS = 1024
+"""Read-outs trained per step, at most."""
+TABLE_MARGIN, READ_MARGIN = 4.0, 3.0
+"""How far a right logit must exceed every other in its column, in units of the temperature; a right read-out."""
 UNLABELED = 4096
 """Rows without a label or an answer that read-outs are trained on, about."""
 NEVER = -1e3
@@ -146,28 +152,27 @@ class Realize(Phase):
     """Columns and read-outs are known; done when both margins hold at two checks, or at the last step."""
 
     def __init__(
-        self, model: Backbone, codes: StateCodes, config: PretrainConfig | None = None, *,
-        generator: np.random.Generator, weights: torch.Generator | None = None,
+        self, model: Backbone, codes: StateCodes, *, generator: np.random.Generator,
+        weights: torch.Generator | None = None,
     ) -> None:  # fmt: skip
         """`weights` draws the readers."""
-        self.model, self.config = model, config or PretrainConfig()
+        self.model = model
         self.targets = Targets(codes, model.vocabulary)
         self.readers = nn.ParameterList(nn.Parameter(torch.empty(d, model.width)) for d in self.targets.sizes)
         for reader in self.readers:
             truncated_(reader, weights)
         self.layers: list[BackboneLayer] = list(model.layers)  # type: ignore[arg-type]
         module = nn.ModuleDict({"model": model, "readers": self.readers})
-        optimizer = AdamW(module.parameters(), self.config.lr, weight_decay=self.config.weight_decay)
-        super().__init__("realize", module, optimizer, generator, self.config.check_every)
+        optimizer = AdamW(module.parameters(), RATE.first, weight_decay=WEIGHT_DECAY)
+        super().__init__("realize", module, optimizer, generator, CHECK_EVERY)
 
     @property
     def done(self) -> bool:
-        return self.streak >= 2 or self.steps >= self.config.steps
+        return self.streak >= 2 or self.steps >= STEPS
 
     def step(self) -> None:
         self.module.train()
-        for group in self.optimizer.param_groups:
-            group["lr"] = inverse(self.config.lr, self.steps)
+        RATE.set(self.optimizer, self.steps)
         self.optimizer.zero_grad(set_to_none=True)
         streams = self._streams()
         tables = [cross_entropy(theta.flatten(0, 1), head.table.flatten()) for theta, head in self._columns(streams)]
@@ -180,7 +185,7 @@ class Realize(Phase):
 
     def check(self) -> Row:
         tables, reads = self.margins()
-        reached = tables >= self.config.table_margin and reads >= self.config.read_margin
+        reached = tables >= TABLE_MARGIN and reads >= READ_MARGIN
         self.streak = self.streak + 1 if reached else 0
         return {"loss": self.loss, "table_margin": tables, "read_margin": reads}
 
@@ -253,7 +258,7 @@ class Realize(Phase):
     def _sample_reads(self) -> Tensor:
         """Reads for one step: half of them with an answer, where there are so many."""
         asked = (self.targets.answers != MISSING).numpy()
-        most = self.config.rows // 2 if asked.any() else self.config.rows
+        most = ROWS // 2 if asked.any() else ROWS
         chosen = [
             rows if len(rows) <= most else self.generator.choice(rows, most, replace=False)
             for rows in (np.flatnonzero(~asked), np.flatnonzero(asked))
@@ -299,7 +304,7 @@ def realize(
     if model is None:
         model = build_model(config, task, heads=codes.heads, initial_states=codes.starts, generator=weights)
     generator = np.random.default_rng([config.seed, 1])
-    phase = Realize(model, codes, config.pretrain, generator=generator, weights=weights)
+    phase = Realize(model, codes, generator=generator, weights=weights)
     trainer.run_phase(phase)
     return phase.network()
 

@@ -22,10 +22,9 @@ from exactstate.tasks import AnswerTask, Batch, Task
 from exactstate.tasks import task as get_task
 from exactstate.train.build import load_model, save_model
 from exactstate.train.config import TrainConfig
-from exactstate.train.free_text import answer_machine
 from exactstate.train.recheck import difference_from_model
 from exactstate.train.run_dir import RunDir
-from exactstate.train.verify import extract_and_certify, make_certificate, question_of
+from exactstate.train.verify import answer_machine, extract_and_certify, make_certificate, question_of
 
 LEARNED = 0.9
 """Sequence accuracy from which on a baseline counts as having learned: the threshold of its failing length."""

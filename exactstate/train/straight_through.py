@@ -43,13 +43,12 @@ from exactstate.train.distributed import begin_attempt
 from exactstate.train.free_tables import FreeTablesPhase, set_tables, transition_words
 from exactstate.train.label_embedding import EmbeddingPhase, HeadPhase, LabelEmbedding
 from exactstate.train.margins import widen_margins
-from exactstate.train.phases import labels_of, tokens_of
+from exactstate.train.phases import Curriculum, labels_of, tokens_of
 from exactstate.train.realize import realize_machine
 from exactstate.train.run import Compressed
 from exactstate.train.trainer import Trainer
 from exactstate.train.verify import extract_and_certify
 from exactstate.train.wide import (
-    REPLAYED,
     Probes,
     WidePhase,
     accuracy,
@@ -66,6 +65,8 @@ REPAIRABLE = Budget(configurations=20_000, seconds=30.0)
 """Of a network that is worth repairing."""
 FREE_STAGE = "free-tables"
 """The network whose layer was given the free tables."""
+COUNTEREXAMPLES = 256
+"""Words on which a network is wrong that are asked for at once."""
 LONG = 8
 """A pruned network is checked on words so many times as long as those of other checks."""
 
@@ -225,19 +226,20 @@ def repair(config: TrainConfig, task: Task, model: Backbone, trainer: Trainer) -
         extracted = extract_pruned(smaller, task, REPAIRABLE)
         if extracted is None:
             break
-        wrong = counterexamples(extracted, task.machine, labels=task.label_kind, most=REPLAYED)
+        wrong = counterexamples(extracted, task.machine, labels=task.label_kind, most=COUNTEREXAMPLES)
         if round:
             trainer.note({"phase": "repair", "step": round, "counterexamples": len(wrong)})
         if not wrong:
             widen_margins(smaller, extracted, settings)
             break
-        words = [*words, *wrong][-4 * REPLAYED :]
+        words = [*words, *wrong][-4 * COUNTEREXAMPLES :]
         phase.task = task.with_words([*words, *wrong], share=0.5)
         if phase.task is task:  # its words cannot be chosen
             break
         for group in phase.optimizer.param_groups:  # smaller steps as the rounds go on: what is right stays right
             group["lr"] = settings.prune_lr * max(0.2, 0.5 ** (round / 10))
-        phase.length = phase.longest = max(settings.length, max(map(len, wrong)) + 2)
+        length = max(settings.length, max(map(len, wrong)) + 2)
+        phase.curriculum = Curriculum(length, length)
         for _ in range(settings.repair_steps):
             phase.step()
     return smaller

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from exactstate.automata import Mealy, distinguishing_word
 from exactstate.certify import Certificate, QuestionMachine, Verdict, certify
+from exactstate.errors import BudgetExceeded
 from exactstate.extract import Budget, Extracted, RoundingErrors, extract, rounding_errors
 from exactstate.extract.verify import verify as run_and_compare
 from exactstate.nn import Backbone
 from exactstate.number_formats import NETWORK_FORMATS
 from exactstate.tasks import Task
+from exactstate.tasks.free_order_stories import NO_OUTPUT, NOT_UNDERSTOOD, free_order_grammar, reference_answers
 from exactstate.tasks.shuffled_objects import PEOPLE
 
+FREE_ORDER = Budget(configurations=1_000_000, seconds=600.0)
+"""Of an extraction over sentences in any order."""
 SAMPLES = (256, 2048)
 """Read-outs that are bounded in a coarser format before all of them are."""
 
@@ -74,3 +79,35 @@ def margins_exceed_rounding(
     return bool((0.5 * part.label_margins > errors.labels).all()) and all(
         bool((0.5 * layer.margins > off)[layer.used].all()) for layer, off in columns
     )
+
+
+def answer_machine(model: Backbone, extracted: Extracted) -> tuple[Mealy, str]:
+    """(the machine that answers at every question mark, which text it reads).
+
+    Sentences in any order if it is right on all of them, or else the stories of the task, on which it is certified.
+    """
+    machine, _, wrong = answers_in_any_order(model, extracted)
+    if machine is not None and wrong is None:
+        return machine, "sentences in any order"
+    return _answers_of(extracted), "stories as the task tells them"
+
+
+def answers_in_any_order(model: Backbone, extracted: Extracted) -> tuple[Mealy | None, int, tuple[str, ...] | None]:
+    """(what a network answers to sentences in any order, the configurations that it reaches, a shortest wrong text).
+
+    No machine where it reaches more configurations than FREE_ORDER allows.
+    """
+    people = len(extracted.answer_names)
+    try:
+        over_texts = extract(
+            model, labels=extracted.label_names, answers=extracted.answer_names, grammar=free_order_grammar(people),
+            budget=FREE_ORDER.restarted(),
+        )  # fmt: skip
+    except BudgetExceeded:
+        return None, FREE_ORDER.configurations, None
+    machine = _answers_of(over_texts)
+    return machine, len(over_texts.configurations), distinguishing_word(machine, reference_answers(people))
+
+
+def _answers_of(extracted: Extracted) -> Mealy:
+    return extracted.answer_machine(("?",), elsewhere=NO_OUTPUT, forbidden=NOT_UNDERSTOOD)

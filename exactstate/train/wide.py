@@ -25,10 +25,8 @@ from exactstate.tasks import Task
 from exactstate.train.config import GradientConfig
 from exactstate.train.distributed import backward
 from exactstate.train.optimizer import AdamW
-from exactstate.train.phases import Phase, labels_of, tokens_of, with_replay
+from exactstate.train.phases import Curriculum, Phase, labels_of, tokens_of
 
-REPLAYED = 256
-"""Wrong words that are kept to be trained on again."""
 RENEWAL_WORDS, RENEWAL_SYMBOLS = 2_048, 1 << 19
 """Words by which heads are judged, at least, and their symbols together, about."""
 
@@ -74,7 +72,7 @@ class Probes(nn.Module):
 class WidePhase(Phase):
     """Words and labels; done when all fresh words of a check are right, or at the last step."""
 
-    STATE = (*Phase.STATE, "mean_first_error", "length", "longest", "learned", "wrong", "renewed", "given_up")
+    STATE = (*Phase.STATE, "mean_first_error", "learned", "renewed", "given_up")
 
     def __init__(
         self, model: Backbone, probes: Probes | None, task: Task, settings: GradientConfig,
@@ -89,13 +87,12 @@ class WidePhase(Phase):
         self.model, self.probes, self.task, self.settings, self.patience = model, probes, task, settings, patience
         self.most = settings.steps if steps is None else steps
         self.mean_first_error, self.learned, self.given_up = 0.0, False, False
-        self.length = settings.length if patience is not None else min(settings.first_length, settings.length)
-        self.longest = settings.length
+        self.curriculum = Curriculum(
+            settings.length if patience is not None else settings.first_length, settings.length
+        )
         self.total_steps, self.least = 0, 0
         self.renewed: list[int] = []
         """How many heads were drawn anew, each time."""
-        self.wrong: list[list[list[int]]] = []
-        """[symbols, labels] of words that were wrong, the latest last; some of them are trained on again."""
         self.parallel = False
         """Whether all ranks of torchrun compute its gradients; they know the model of `wide_phase` only."""
 
@@ -117,15 +114,15 @@ class WidePhase(Phase):
     def step(self) -> None:
         settings = self.settings
         self.prepare_step()
-        count = settings.batch if self.length <= settings.length else max(1, settings.batch // 2)
-        batch = self.task.sample(count, self.length, self.generator)
-        words, labels = self.with_replay(tokens_of(batch), labels_of(batch))
+        count = settings.batch if self.curriculum.length <= settings.length else max(1, settings.batch // 2)
+        batch = self.task.sample(count, self.curriculum.length, self.generator)
+        words, labels = self.mistakes.mix(tokens_of(batch), labels_of(batch), settings.replay, self.generator)
         loss, mean_first_error, label_accuracy = backward(self, words, labels)
         nn.utils.clip_grad_norm_(self.module.parameters(), settings.clip)
         self.optimizer.step()
         self.steps, self.loss, self.mean_first_error = self.steps + 1, loss, mean_first_error
         if label_accuracy > settings.grow_at:
-            self.length = min(self.longest, self.length + 1)
+            self.curriculum.grow()
         if self.renewing and self.steps % settings.renew_every == 0 and not self.done:
             self.renew_heads()
 
@@ -158,11 +155,7 @@ class WidePhase(Phase):
         chooser = torch.Generator().manual_seed(int(self.generator.integers(2**62)))
         lost = (~kept).nonzero().flatten().tolist()
         renew(block, lost, self.optimizer, chooser, remember=self.settings.remember)
-        self.length = min(self.settings.first_length, self.settings.length)
-
-    def with_replay(self, words: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """The batch, its first words replaced by some that were wrong before."""
-        return with_replay(words, labels, self.wrong, self.settings.replay, self.generator)
+        self.curriculum.restart()
 
     def compute_loss(self, words: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(loss, first error of every word, share of right labels): cross-entropy up to the first error, of the model
@@ -194,17 +187,19 @@ class WidePhase(Phase):
         settings = self.settings
         wrong: list[list[list[int]]] | None = [] if settings.replay else None
         right = accuracy(self.model, self.task, self.generator, settings.check_words, settings.check_length, wrong)
-        self.wrong = [*self.wrong, *(wrong or ())][-REPLAYED:]
+        self.mistakes.add(wrong or [])
         self.learned = right == 1.0
         if right >= 0.9:
-            self.longest = min(max(settings.length, settings.long_length), self.longest + 8)
+            longest = self.curriculum.longest + 8
+            self.curriculum.longest = min(max(settings.length, settings.long_length), longest)
             if settings.settle < 1:
                 for group in self.optimizer.param_groups:
                     group["lr"] = max(0.1 * settings.lr, settings.settle * group["lr"])
         if self.patience is not None:
             self.given_up = self.steps >= self.patience and right < 0.25
         return {
-            "loss": self.loss, "first_error": self.mean_first_error, "accuracy": right, "length": self.length,
+            "loss": self.loss, "first_error": self.mean_first_error, "accuracy": right,
+            "length": self.curriculum.length,
             "heads": len(block_of(self.model).heads), **({"renewed": sum(self.renewed)} if self.renewed else {}),
         }  # fmt: skip
 

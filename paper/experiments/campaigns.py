@@ -20,10 +20,10 @@ from exactstate.tasks import OutputTask, Task
 from exactstate.tasks import task as get_task
 from exactstate.train import EndToEndConfig, Run, RunDir, TrainConfig, configure, train
 from exactstate.train.config import wide_heads
-from exactstate.train.free_text import extract_free_text
 from exactstate.train.recipes import PAPER_HEADS
 from exactstate.train.straight_through import compress
 from exactstate.train.trainer import Trainer
+from exactstate.train.verify import answers_in_any_order
 from paper.experiments import comparison, error_control, geometry, story_learning, story_stream, supervision, text
 from paper.experiments.protocols import PROTOCOLS
 from paper.experiments.redundancy import REDUNDANCY
@@ -304,7 +304,7 @@ def story_row(name: str, seed: int, folder: Path, certificate_file: Path | None,
 def stack_row(run: Run) -> Row:
     """The row of a trained stack."""
     certificate = run.certificate() if run.certified else None
-    free_text = extract_free_text(run.model, run.extracted)
+    answering, configurations, wrong = answers_in_any_order(run.model, run.extracted)
     registers = {register.name: register.of_state for register in run.task.registers}
     return {
         "task": run.task.name, "recipe": run.config.recipe, "seed": run.config.seed,
@@ -316,7 +316,7 @@ def stack_row(run: Run) -> Row:
         "weakest_margin": run.extracted.weakest.margin, "weights": run.extracted.weights,
         "certificate": None if certificate is None else certificate.sha256,
         "proved": [] if certificate is None else list(certificate.proved),
-        "right_in_any_order": free_text.right, "configurations_in_any_order": free_text.configurations,
+        "right_in_any_order": answering is not None and wrong is None, "configurations_in_any_order": configurations,
         "heads": run.extracted.describe(registers).splitlines()[1:],
     }  # fmt: skip
 

@@ -38,7 +38,7 @@ SHUT = {
 """Packages below that may not be imported all the same."""
 TORCH_FREE = {
     "exactstate.baselines.cells", "exactstate.extract.result", "exactstate.extract.interpret",
-    "exactstate.train.run_dir", "exactstate.train.recipes", "exactstate.train.config", "exactstate.train.schedule",
+    "exactstate.train.run_dir", "exactstate.train.recipes", "exactstate.train.config",
 }  # fmt: skip
 """Modules without torch in packages with torch; packages without torch may import these of them, and no other."""
 WITH_TORCH = {"ops", "nn", "baselines", "extract", "train", "evaluate", "cli", "integrations"}

@@ -9,7 +9,7 @@ import pytest
 
 from exactstate.errors import InvalidConfig, UnknownName
 from exactstate.tasks import task
-from exactstate.train import EndToEndConfig, PretrainConfig, TrainConfig
+from exactstate.train import EndToEndConfig, TrainConfig
 
 
 def test_end_to_end_config_is_checked() -> None:
@@ -20,15 +20,7 @@ def test_end_to_end_config_is_checked() -> None:
     with pytest.raises(InvalidConfig, match="horizon must be at least 1; got 0"):
         EndToEndConfig(horizon=0)
     with pytest.raises(InvalidConfig, match="steps must be at least 1; got 0"):
-        PretrainConfig(steps=0)
-
-
-def test_cosine_goes_from_first_to_last_at_the_horizon() -> None:
-    assert EndToEndConfig().cosine(1.0, 0.0, 0) == 1.0
-    assert EndToEndConfig().cosine(1.0, 0.0, 100_000) == pytest.approx(0.0)
-    assert EndToEndConfig(steps=10).cosine(1.0, 0.0, 5) == pytest.approx(0.5)
-    assert EndToEndConfig(steps=10, horizon=20).cosine(1.0, 0.0, 10) == pytest.approx(0.5)
-    assert EndToEndConfig(steps=10, horizon=5).cosine(1.0, 0.25, 7) == 0.25
+        EndToEndConfig(steps=0)
 
 
 def test_train_config_is_checked() -> None:
@@ -45,7 +37,7 @@ def test_train_config_is_checked() -> None:
 
 
 def test_save_writes_what_from_json_reads(tmp_path: Path) -> None:
-    config = TrainConfig(task="S3", heads=(3, 2), end_to_end=EndToEndConfig(steps=7), pretrain=PretrainConfig(lr=0.1))
+    config = TrainConfig(task="S3", heads=(3, 2), end_to_end=EndToEndConfig(steps=7))
     config.save(tmp_path / "config.json")
     assert TrainConfig.from_json(json.loads((tmp_path / "config.json").read_text())) == config
     with pytest.raises(TypeError, match="later: no such setting"):

@@ -77,9 +77,10 @@ def gradients(model):
     return {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
 
 
-def both(task, model, settings, *, spoil=None, seed=5):
+def both(task, model, settings, *, spoil=None, noise=True):
     """(loss, first errors, gradients) of the quick path, and of the plain path with the quick one's masks."""
-    generator = np.random.default_rng(3)
+    generator, seed = np.random.default_rng(3), 5
+    exploration = settings.exploration if noise else 0.0
     batch = task.sample(settings.batch, settings.length, generator)
     tokens, labels = torch.from_numpy(batch.inputs.astype(int)), torch.from_numpy(batch.states.astype(int))
     chosen = torch.from_numpy(generator.integers(settings.masks, size=tokens.shape))
@@ -88,8 +89,8 @@ def both(task, model, settings, *, spoil=None, seed=5):
         model.set_submodule(name, module)
     model.zero_grad(set_to_none=True)
     step = fast_gradient.FastStep(model, tokens, labels, settings, chosen, settings.masks)
-    rollout = step.rollout(seed if settings.noise else None, mask_length(settings.mask_rate))
-    loss = step.backward(rollout, settings.exploration if settings.noise else 0.0)
+    rollout = step.rollout(seed if noise else None, mask_length(settings.mask_rate))
+    loss = step.backward(rollout, exploration)
     quickly = loss, rollout.first, gradients(model)
 
     rows = (tokens * settings.masks + chosen, rollout.row.clamp(min=0), rollout.row.clamp(min=0))
@@ -98,10 +99,8 @@ def both(task, model, settings, *, spoil=None, seed=5):
     if spoil is not None:
         spoil(model)
     model.zero_grad(set_to_none=True)
-    model.layers[0].block.train(settings.noise)
-    loss, first = fast_gradient.autograd_gradient(
-        model, tokens, labels, settings, seed=seed, exploration=settings.exploration
-    )
+    model.layers[0].block.train(noise)
+    loss, first = fast_gradient.autograd_gradient(model, tokens, labels, settings, seed=seed, exploration=exploration)
     return quickly, (loss, first, gradients(model)), rollout
 
 
@@ -120,7 +119,7 @@ def assert_same(quickly, plainly):
 )
 def test_fast_gradient_is_autograd_gradient_at_the_start(name, heads, noise):
 
-    quickly, plainly, rollout = both(*fresh(name, heads, sharp=8.0), replace(SMALL, noise=noise))
+    quickly, plainly, rollout = both(*fresh(name, heads, sharp=8.0), SMALL, noise=noise)
     assert_same(quickly, plainly)
     assert int(rollout.kept.sum()) < rollout.row.numel(), "this was to show words that are not followed to their end"
 
@@ -130,7 +129,7 @@ def test_fast_gradient_is_autograd_gradient_at_the_start(name, heads, noise):
 def test_fast_gradient_is_autograd_gradient_on_a_trained_model(name, heads, noise):
 
     task, model = trained(name, heads)
-    quickly, plainly, rollout = both(task, model, replace(SMALL, noise=noise))
+    quickly, plainly, rollout = both(task, model, SMALL, noise=noise)
     assert_same(quickly, plainly)
     if not noise:
         assert (quickly[1] == SMALL.length).all()

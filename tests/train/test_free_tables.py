@@ -26,7 +26,7 @@ from exactstate.train.free_tables import (
     transition_words,
 )
 from exactstate.train.optimizer import Adam
-from exactstate.train.phases import with_replay
+from exactstate.train.phases import Mistakes
 from exactstate.train.run import tables_method
 from exactstate.train.straight_through import free_size
 
@@ -186,7 +186,7 @@ def test_wrong_words_are_repeated_a_few_times_at_most() -> None:
     words, labels = torch.zeros(2, 32, 3, dtype=torch.long)
     wrong = [[[1, 1, 1, 1], [2, 2, 2, 2]]]
     for repeats in (1, 4):
-        replayed, wanted = with_replay(words, labels, wrong, 0.25, np.random.default_rng(0), repeats)
+        replayed, wanted = Mistakes(words=wrong).mix(words, labels, 0.25, np.random.default_rng(0), repeats)
         assert int((replayed == 1).all(1).sum()) == repeats
         assert int((wanted == 2).all(1).sum()) == repeats
 

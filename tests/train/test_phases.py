@@ -23,6 +23,7 @@ from exactstate.train import (
     EndToEndConfig,
     EndToEndPhase,
 )
+from exactstate.train.phases import Curriculum, Mistakes, Rate
 from tests.conftest import SAMPLED
 
 SMALL = EndToEndConfig(batch=16, length=12, check_words=32, check_every=5)
@@ -34,6 +35,37 @@ def model_of(name, heads, *, width=32, start=None, seed=0):
     block = NFSM(width, heads, initial_state=start, generator=generator, **SAMPLED)
     symbols, labels = task.machine.n_symbols, task.machine.n_states
     return task, Backbone(symbols, labels, [block], width=width, generator=generator)
+
+
+def test_rate_falls_from_the_first_value_to_the_last() -> None:
+    rate = Rate(1.0, 0.1, 100)
+    assert [rate.at(step) for step in (0, 50, 100, 1000)] == pytest.approx([1.0, 0.55, 0.1, 0.1])
+
+
+def test_curriculum_grows_to_the_longest_and_restarts() -> None:
+    words = Curriculum(8, 10)
+    lengths = []
+    for _ in range(3):
+        words.grow()
+        lengths.append(words.length)
+    assert lengths == [9, 10, 10]
+    words.restart()
+    assert words.length == 8
+    words.grow(64)
+    assert words.length == 10
+    assert Curriculum(8, 5).length == 5
+
+
+def test_mistakes_replace_the_first_words_of_a_batch() -> None:
+    mistakes, generator = Mistakes(most=2), np.random.default_rng(0)
+    words, labels = torch.zeros(8, 3, dtype=torch.int64), torch.zeros(8, 3, dtype=torch.int64)
+    assert mistakes.mix(words, labels, 0.5, generator)[0] is words
+    mistakes.add([[[1, 1, 1], [2, 2, 2]], [[3, 3], [4, 4]], [[5, 5, 5, 5], [6, 6, 6, 6]]])
+    assert [word for word, _ in mistakes.words] == [[3, 3], [5, 5, 5, 5]]  # the oldest is forgotten
+    mixed, wanted = mistakes.mix(words, labels, 0.5, generator)
+    assert mixed.tolist() == [[5, 5, 5]] + [[0, 0, 0]] * 7  # the other is too short
+    assert wanted.tolist() == [[6, 6, 6]] + [[0, 0, 0]] * 7
+    assert mistakes.mix(words, labels, 0.5, generator, repeats=9)[0].tolist() == [[5, 5, 5]] * 4 + [[0, 0, 0]] * 4
 
 
 def test_first_error_and_mask():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -15,11 +13,11 @@ from exactstate.tasks import task as get_task
 from exactstate.train import (
     EndToEndConfig,
     EndToEndPhase,
-    PretrainConfig,
     Realize,
     StateCodes,
     codes_of_counts,
     count_transitions,
+    realize,
 )
 from exactstate.train.realize import Targets
 from exactstate.train.registers import codes_of_registers
@@ -52,8 +50,8 @@ def counted_phase(name: str, heads: tuple[int, ...] | None = None, seed: int = 0
     counts = count_transitions(task, np.random.default_rng(seed), batch=64, length=64)
     codes = codes_of_counts(counts, heads, seed=seed, label_of=label_of)
     assert codes is not None
-    return Realize(model_of(task, codes, 32, generator), codes, PretrainConfig(steps=500),
-                   generator=np.random.default_rng(seed), weights=generator)  # fmt: skip
+    return Realize(model_of(task, codes, 32, generator), codes, generator=np.random.default_rng(seed),
+                   weights=generator)  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "heads"), [("S3", None), ("Z5", None), ("FF", (3,)), ("S3", (6,))])
@@ -85,11 +83,11 @@ def test_targets_refuse_an_index_that_does_not_follow() -> None:
         Targets(StateCodes(((2,),), ((0,),), rows), 1)
 
 
-def phase_of_stories(people: int, *, width: int = 64, steps: int = 400, seed: int = 0) -> Realize:
+def phase_of_stories(people: int, *, width: int = 64, seed: int = 0) -> Realize:
     task, generator = get_task(f"TSO{people}"), torch.Generator().manual_seed(seed)
     codes = codes_of_registers(task, np.random.default_rng(seed), free_order=False)
-    return Realize(model_of(task, codes, width, generator), codes, PretrainConfig(steps=steps),
-                   generator=np.random.default_rng(seed), weights=generator)  # fmt: skip
+    return Realize(model_of(task, codes, width, generator), codes, generator=np.random.default_rng(seed),
+                   weights=generator)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -150,9 +148,9 @@ def test_end_to_end_phase_accuracy_counts_wrong_answers(two_people: Realize) -> 
         model.answer_head.bias[0] -= 1e3
 
 
-def test_sample_reads_half_with_a_query() -> None:
+def test_sample_reads_half_with_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
     phase = phase_of_stories(3, width=16)
-    phase.config = replace(phase.config, rows=20)
+    monkeypatch.setattr(realize, "ROWS", 20)
     rows = phase._sample_reads()
     assert (phase.targets.answers[rows] != MISSING).sum() == 10
     assert len(rows) == 20

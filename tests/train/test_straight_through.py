@@ -18,7 +18,7 @@ from exactstate.nn import NFSM, Backbone
 from exactstate.records import Row
 from exactstate.tasks import Task
 from exactstate.tasks import task as get_task
-from exactstate.train import fit, induce, train
+from exactstate.train import fit, realize, train
 from exactstate.train.build import build_model
 from exactstate.train.config import PROBED_REACHING, GradientConfig, TrainConfig, wide_heads
 from exactstate.train.margins import margin_shortfall, widen_margins
@@ -28,7 +28,6 @@ from exactstate.train.straight_through import repair
 from exactstate.train.trainer import Trainer
 from exactstate.train.verify import extract_and_certify
 from exactstate.train.wide import (
-    REPLAYED,
     Probes,
     WidePhase,
     accuracy,
@@ -72,7 +71,7 @@ def test_gradient_counts_no_transition(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object, **kwargs: object) -> None:
         raise AssertionError("a transition was counted")
 
-    monkeypatch.setattr(induce, "count_transitions", refuse)
+    monkeypatch.setattr(realize, "count_transitions", refuse)
     assert train(configure("Z2", recipe="straight_through")).certified
 
 
@@ -212,20 +211,21 @@ def test_label_logits_without_a_gradient_are_those_with_one() -> None:
 def test_wrong_words_of_a_check_are_trained_on_again() -> None:
     _, phase = wide()
     phase.settings = replace(phase.settings, replay=0.25, check_words=64, check_length=16)
-    phase.length = 12
+    phase.curriculum.length = 12
     words, labels = torch.zeros(2, 64, 12, dtype=torch.long)
-    assert phase.with_replay(words, labels)[0] is words  # nothing was wrong yet
+    share, generator = phase.settings.replay, phase.generator
+    assert phase.mistakes.mix(words, labels, share, generator)[0] is words  # nothing was wrong yet
     phase.check()
-    wrong = {tuple(symbols[:12]): tuple(right[:12]) for symbols, right in phase.wrong}
-    assert 16 <= len(wrong) <= REPLAYED
-    replayed, wanted = phase.with_replay(words, labels)
+    wrong = {tuple(symbols[:12]): tuple(right[:12]) for symbols, right in phase.mistakes.words}
+    assert 16 <= len(wrong) <= phase.mistakes.most
+    replayed, wanted = phase.mistakes.mix(words, labels, share, generator)
     for word, label in zip(replayed[:16].tolist(), wanted[:16].tolist(), strict=True):
         assert wrong[tuple(word)] == tuple(label)
     assert (replayed[16:] == 0).all()
-    assert phase.state()["wrong"] == phase.wrong  # a resumed run trains on the same words
-    phase.length = 20  # longer than the words of the check
+    assert phase.state()["mistakes"] == phase.mistakes.words  # a resumed run trains on the same words
+    phase.curriculum.length = 20  # longer than the words of the check
     longer = torch.zeros(64, 20, dtype=torch.long)
-    assert phase.with_replay(longer, longer)[0] is longer
+    assert phase.mistakes.mix(longer, longer, share, generator)[0] is longer
 
 
 def test_words_that_reach_every_state_are_short_and_many() -> None:
@@ -289,12 +289,12 @@ def test_words_grow_longer_once_most_of_a_check_are_right() -> None:
     run = learned()
     settings = replace(GradientConfig().resolved(6, None), long_length=40, check_words=16)
     phase = WidePhase(deepcopy(run.model), None, run.task, settings, np.random.default_rng(0))
-    assert phase.longest == settings.length == 16
+    assert phase.curriculum.longest == settings.length == 16
     for longest in (24, 32, 40, 40):
         phase.check()
-        assert phase.longest == longest
-    phase.length = 40
-    assert phase.state()["longest"] == 40
+        assert phase.curriculum.longest == longest
+    phase.curriculum.length = 40
+    assert phase.state()["lengths"] == [40, 40]
 
 
 def test_probes_predict_from_one_head_each() -> None:
@@ -358,10 +358,10 @@ def test_heads_that_do_not_follow_the_state_are_drawn_anew() -> None:
     assert torch.equal(block.weight[:16], before[:16])
     assert not any(torch.equal(block.weight[at : at + 16], before[at : at + 16]) for at in (16, 32))
     phase.steps = 1
-    phase.length = 16
+    phase.curriculum.length = 16
     phase.step()
     assert len(phase.renewed) == 2
-    assert phase.length == phase.settings.first_length
+    assert phase.curriculum.length == phase.settings.first_length
     assert phase.check()["renewed"] == sum(phase.renewed)
 
 

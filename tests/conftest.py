@@ -13,6 +13,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # a shell starts background jobs with SIGINT ignored, and programs inherit that; some tests interrupt programs
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# whether Triton's kernels are interpreted is decided when Triton is imported, by transformers for one; the tests of the
+# kernels need it, and other tests must not see the variable
+os.environ["TRITON_INTERPRET"] = "1"
+import exactstate.ops.triton_kernels  # noqa: F401
+
+del os.environ["TRITON_INTERPRET"]
 
 
 @pytest.fixture

@@ -161,6 +161,8 @@ class HeadReadouts(nn.Module):
         """
         layer, active = self.layer, self.training_heads
         rows, index = x if isinstance(x, tuple) else (x, None)
+        if not active:
+            return rows.new_zeros(0)
         sizes = [layer.heads[h] for h in active]
         weight: Tensor = layer.weight
         bias: Tensor = layer.bias
@@ -218,7 +220,7 @@ class HeadReadouts(nn.Module):
         seen = np.concatenate([labels.ravel() for _, labels in read])
         counts, groups = np.bincount(seen[seen != MISSING], minlength=self.labels), self.groups
         self.open = entropy(groups, counts)
-        if self.learned:
+        if self.learned or not self.training_heads:
             return []
         words, labels = read[0]
         first = (rows, torch.from_numpy(words).to(rows.device)), torch.from_numpy(labels).to(rows.device)

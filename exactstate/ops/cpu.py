@@ -222,16 +222,12 @@ def step(
     heads: Sequence[int],
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """One step without noise of every sequence: (B m, B r)."""
-    starts, (batch, m), width = (
-        _on_cpu(starts if starts.dtype is torch.int64 else starts.long()),
-        rows.shape,
-        len(out_bias),
-    )
+    starts, (batch, m), width = _on_cpu(starts.long()), rows.shape, len(out_bias)
     output, states = values.new_empty(batch, width), torch.empty_like(starts)
     library = native.library()
     bad = (library.exactstate_step_f64 if values.dtype == torch.float64 else library.exactstate_step_f32)(
         address(rows), address(weight), address(bias), m, *_heads(heads), address(values), values.shape[1],
-        address(out_weight), address(out_bias), width, address(starts), batch, states.data_ptr(), output.data_ptr(),
+        address(out_weight), address(out_bias), width, address(starts), batch, address(states), address(output),
         native.threads(),
     )  # fmt: skip
     if bad == -2:

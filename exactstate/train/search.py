@@ -87,7 +87,7 @@ class HeadSearch(Phase):
 
     @property
     def done(self) -> bool:
-        return self.learned or self.steps >= self.config.steps
+        return self.learned or not self.heads.training_heads or self.steps >= self.config.steps
 
     @property
     def length(self) -> int:

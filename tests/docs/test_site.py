@@ -20,9 +20,11 @@ from tests.docs.conftest import ROOT, mkdocs_build
 from tests.report.test_page_in_browser import PICTURES, unreadable
 
 PACKAGES = sorted(
-    path.parent.name for path in (ROOT / "exactstate").glob("*/__init__.py") if path.parent.name not in ("cli", "csrc")
+    path.parent.name
+    for path in (ROOT / "exactstate").glob("*/__init__.py")
+    if path.parent.name not in ("cli", "csrc", "integrations")
 )
-MODULES = [*PACKAGES, "errors", "number_formats", "records"]
+MODULES = [*PACKAGES, "integrations.transformers", "errors", "number_formats", "records"]
 """What has an API page."""
 
 

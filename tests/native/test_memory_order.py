@@ -99,7 +99,8 @@ def layer(x: Any, weight: Any) -> list[Any]:
     inner.data = weight.contiguous()  # a single step refuses weights in another order
     with torch.no_grad():
         stepped, after = made.step(x[:, 0], state)
-    return [y.detach(), state, x.grad, grad, stepped, after]
+        read, last = made(x, state)
+    return [y.detach(), state, x.grad, grad, stepped, after, read, last]
 
 
 def soft(x: Any, weight: Any, bias: Any, start: Any, index: Any = None) -> list[Any]:

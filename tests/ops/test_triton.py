@@ -14,12 +14,6 @@ import pytest
 import torch
 from torch import Tensor
 
-# whether kernels are interpreted is decided when Triton is imported; other tests must not see the variable
-os.environ["TRITON_INTERPRET"] = "1"
-import exactstate.ops.triton_kernels  # noqa: F401
-
-del os.environ["TRITON_INTERPRET"]
-
 from exactstate.errors import BackendUnavailable, InvalidInput
 from exactstate.nn import NFSM
 from exactstate.ops import reference, resolve, triton_backend

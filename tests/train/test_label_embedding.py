@@ -33,8 +33,8 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def embedded(name: str, **settings: object) -> TrainConfig:
-    config = configure(name, recipe="gradient", seed=42)
-    many = configure("M11", recipe="gradient")
+    config = configure(name, recipe="straight_through", seed=42)
+    many = configure("M11", recipe="straight_through")
     changed = replace(many.gradient, compress=False, **settings)  # type: ignore[arg-type]
     return replace(config, restarts=0, heads=(12,) * 8, gradient=changed)
 

@@ -27,6 +27,8 @@ from exactstate.errors import BrokenFile, InvalidConfig
 
 END = "<end>"
 """The symbol for the end of a trace."""
+OTHER = "<other>"
+"""The symbol for a call that no training trace made."""
 MOST = 1000
 """The largest number in `at most N`."""
 _NAME = r"(\S+?)"

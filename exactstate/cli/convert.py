@@ -12,7 +12,7 @@ from exactstate.cli._output import AsJson, print_json, print_text
 from exactstate.errors import InvalidConfig, unknown
 
 if TYPE_CHECKING:
-    from exactstate.automata import Moore
+    from exactstate.learning.monitor import Monitor
 
 MACHINES = (".json", ".exactstate", ".dot", ".gv")
 PROGRAMS = (".c", ".js", ".mjs", ".onnx")
@@ -58,8 +58,9 @@ def convert(
     if suffix not in GRAMMARS and (accept is not None or separator is not None):
         raise InvalidConfig("--accept and --separator are for grammars: .ebnf, .gbnf, .lark.")
     automaton = read_any(machine, missing)
-    if suffix in GRAMMARS + PICTURES:
-        automaton = _allowed(machine) or automaton
+    monitor = _monitor(machine)
+    if monitor is not None and suffix in GRAMMARS + PICTURES:
+        automaton = monitor.language()  # the traces that it allows
     if minimal:
         from exactstate.automata import minimize
 
@@ -79,7 +80,8 @@ def convert(
         write_atomically(output, text)
         notes = ["the grammar has the language of the machine: read back and compared on words of every length"]
     elif suffix in PROGRAMS:
-        Machine.of(automaton).export(output)
+        about = {} if monitor is None else monitor.to_machine().about
+        Machine.of(automaton, about=about).export(output)
     else:
         Machine.of(automaton).save(output)
     if as_json:
@@ -91,12 +93,12 @@ def convert(
         print_text(*notes, f"{automaton.n_states} states, {automaton.n_symbols} symbols, written to {output}")
 
 
-def _allowed(name: str) -> Moore | None:
-    """The traces that a monitor allows, of the file of one; its grammar and its picture show these."""
+def _monitor(name: str) -> Monitor | None:
+    """The monitor that a file holds, if it does."""
     from exactstate.learning.monitor import Monitor
     from exactstate.runtime import load
 
     if Path(name).suffix.lower() not in (".json", ".exactstate") or not Path(name).is_file():
         return None
     machine = load(name)
-    return Monitor.of(machine, name).language() if "monitor" in machine.about else None
+    return Monitor.of(machine, name) if "monitor" in machine.about else None

@@ -95,11 +95,12 @@ def _watch(traces: list[CallTrace], watched_by: Monitor, as_json: bool) -> int:
     from exactstate.learning.monitor import ALLOWED
 
     rows: list[dict[str, object]] = []
-    calls = 0
+    calls = backwards = 0
     for number, trace in enumerate(traces, start=1):
         watch = watched_by.watch()
         steps = [(call.name, watch(call)) for call in trace.calls]
         calls += len(steps)
+        backwards += watch.session.backwards
         for place, (name, found) in enumerate([*steps, ("its end", watch.end())], start=1):
             if found.verdict != ALLOWED:
                 rows.append({
@@ -107,7 +108,7 @@ def _watch(traces: list[CallTrace], watched_by: Monitor, as_json: bool) -> int:
                     "verdict": found.verdict, "score": found.score, "reason": watched_by.reason(found),
                 })  # fmt: skip
     if as_json:
-        print_json({"traces": len(traces), "calls": calls, "reported": rows})
+        print_json({"traces": len(traces), "calls": calls, "clock_went_back": backwards, "reported": rows})
     else:
         by_trace: dict[object, list[dict[str, object]]] = {}
         for row in rows:
@@ -118,5 +119,7 @@ def _watch(traces: list[CallTrace], watched_by: Monitor, as_json: bool) -> int:
                 f"line {first['line']}, trace {first['trace']}, call {first['call']}: {first['name']} is "
                 f"{first['verdict']} ({first['score']:g}): {first['reason']}{more}"
             )
+        if backwards:
+            print_text(f"the clock went back {backwards:,} times, which counts as no wait")
         print_text(f"{len(traces):,} traces with {calls:,} calls; {len(by_trace):,} have calls that are not allowed")
     return 1 if rows else 0

@@ -13,6 +13,7 @@ A call that the file does not name is its name alone. `pay` above becomes `pay(a
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import tomllib
@@ -94,6 +95,7 @@ class Session:
         self.backwards = 0
         """How often the clock went back; that counts as no wait."""
         self._ignored = frozenset(events.ignore)
+        self._unifies = any(rule == "id" for rules in events.arguments.values() for rule in rules.values())
 
     def symbols(self, call: Call) -> list[str]:
         """A wait, if it is long enough to be one, and the call; nothing for calls that are ignored."""
@@ -109,13 +111,14 @@ class Session:
                 symbols.append(f"wait({_range(passed, self.events.wait)})")
         rules = self.events.arguments.get(name)
         if not rules:
+            if self._unifies:
+                self.seen.update(arguments.values())
             symbols.append(_escaped(name))
             return symbols
-        parts, ids = [], []
+        parts = []
         for argument, rule in rules.items():
             value = arguments.get(argument)
             if rule == "id":
-                ids.append(value)
                 shown = "none" if value is None else "known" if value in self.seen else "new"
             elif rule == "value":
                 shown = "none" if value is None else _escaped(str(value))
@@ -123,7 +126,8 @@ class Session:
                 number = _number(value)
                 shown = "none" if number is None else _range(number, rule)  # type: ignore[arg-type]
             parts.append(f"{_escaped(argument)}={shown}")
-        self.seen.update(ids)
+        if self._unifies:
+            self.seen.update(arguments.values())
         symbols.append(f"{_escaped(name)}({','.join(parts)})")
         return symbols
 
@@ -183,9 +187,10 @@ def _rule(value: Any, place: str) -> Rule:
 
 def _number(value: Value) -> float | None:
     try:
-        return None if value is None or isinstance(value, bool) else float(value)
-    except ValueError:
+        number = math.nan if value is None or isinstance(value, bool) else float(value)
+    except (ValueError, OverflowError):
         return None
+    return None if math.isnan(number) else number
 
 
 def _range(number: float, cuts: Sequence[float]) -> str:

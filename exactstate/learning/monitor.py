@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,7 +27,7 @@ import numpy as np
 from exactstate._types import MISSING, Ints
 from exactstate.automata import Mealy, Moore, format_word, minimize
 from exactstate.automata.io.common import DFA_OUTPUTS
-from exactstate.automata.policy import END, Policy, restricted
+from exactstate.automata.policy import END, OTHER, Policy, restricted
 from exactstate.errors import BrokenFile, InvalidConfig, InvalidInput
 from exactstate.learning.calls import Call, CallTrace, as_call
 from exactstate.learning.events import Events, Session
@@ -36,8 +37,6 @@ from exactstate.learning.prefix_tree import PrefixTree, TreeArrays
 from exactstate.learning.trace_tree import TraceTree
 from exactstate.runtime import Machine, load
 
-OTHER = "<other>"
-"""The symbol for a call that no training trace made."""
 ALLOWED, UNEXPECTED, FORBIDDEN = "allowed", "unexpected", "forbidden"
 GOOD = frozenset({"ok", "success", "successful", "passed", "pass", "good", "benign", "normal", "true", "1"})
 NOISES = (0.003, 0.01, 0.03, 0.1, 0.2)
@@ -71,6 +70,8 @@ class Monitor:
     threshold: float
     counts: Ints
     """2 A n: how many good and bad training traces made the call in the state; per state of `machine`."""
+    traces: tuple[int, int]
+    """How many good and bad ones it was learned from."""
     policies: tuple[Policy, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -119,7 +120,9 @@ class Monitor:
         if found.verdict == FORBIDDEN and refusing:
             return f"after {path}, {found.symbol!r} breaks the policy {refusing[0]!r}"
         expected = ", ".join(f"{name} {share:.0%}" for name, share in self.expected(found.state, 3)) or "nothing"
-        number = self.automaton.symbols.index(found.symbol)
+        if found.symbol == OTHER:
+            return f"no training trace made such a call; after {path}, expected: {expected}"
+        number = self.machine.symbols.index(found.symbol)
         good, bad = self.counts[:, number, found.state].tolist()
         return f"after {path}, {found.symbol!r} came in {good} good and {bad} bad training traces; expected: {expected}"
 
@@ -174,14 +177,18 @@ class Monitor:
         word = distinguishing_word(self.language(whole=whole), restrained.language(whole=whole))
         return None if word is None else (*word, END) if whole else word
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the monitor as a machine file: .json or .exactstate; other verbs read it as a machine."""
+    def to_machine(self) -> Machine:
+        """The machine that files and programs hold; a program reads a name that it does not know as OTHER."""
         about = {
             "format": FORMAT, "events": self.events.to_toml(), "threshold": self.threshold,
             "policies": [policy.text for policy in self.policies], "counts": self.counts.tolist(),
-            "notes": list(self.notes),
+            "traces": list(self.traces), "notes": list(self.notes),
         }  # fmt: skip
-        replace(self.machine, about={"monitor": about}).save(path)
+        return replace(self.machine, about={"monitor": about})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the monitor as a machine file: .json or .exactstate; other verbs read it as a machine."""
+        self.to_machine().save(path)
 
     @classmethod
     def of(cls, machine: Machine, source: object = "the machine") -> Monitor:
@@ -197,11 +204,12 @@ class Monitor:
                 raise InvalidConfig("its counts are not those of its machine")
             monitor = cls(
                 machine=machine, events=Events.of(tomllib.loads(about["events"])), threshold=float(about["threshold"]),
-                counts=counts, policies=tuple(map(Policy.of, about["policies"])), notes=tuple(about["notes"]),
+                counts=counts, traces=(int(about["traces"][0]), int(about["traces"][1])),
+                policies=tuple(map(Policy.of, about["policies"])), notes=tuple(about["notes"]),
             )  # fmt: skip
             if {verdict for verdict, _ in monitor.verdicts} - {ALLOWED, UNEXPECTED, FORBIDDEN}:
                 raise InvalidConfig("its outputs are not verdicts")
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise BrokenFile(source, f"{str(error).rstrip('.')}.") from None
         return monitor
 
@@ -210,7 +218,7 @@ class Monitor:
         return cls.of(load(path), path)
 
     def explain(self) -> str:
-        good, bad = (int(n) for n in self.counts.sum(axis=2)[:, self.machine.symbols.index(END)])
+        good, bad = self.traces
         sentence = (
             f"monitor: {self.machine.n_states} states, {self.machine.n_symbols} symbols, from {good:,} good and "
             f"{bad:,} bad traces; calls with a score of {self.threshold:.3g} or more are unexpected"
@@ -328,6 +336,8 @@ def learn_monitor(
         notes.append(f"these are too few to see a share of {false_alarms:g}")
     elif alarms > false_alarms * len(good):
         notes.append("that is more than wanted: some calls never came there; give more traces, or read less of a call")
+    if both := _contradictions(words, labels):
+        notes.append(f"{both:,} traces have the calls of one with another label: scores there are shares of both")
     if clocks := _clocks_back(events, traces):
         notes.append(f"the clock went back {clocks:,} times, which counts as no wait")
     monitor = replace(monitor, notes=tuple(notes))
@@ -422,14 +432,25 @@ def _scored(automaton: Mealy, counts: Ints, events: Events, threshold: float) ->
         seen = good[a, q] + bad[a, q] > 0
         verdict = ALLOWED if seen and score < threshold else FORBIDDEN if bad[a, q] > good[a, q] else UNEXPECTED
         readout[a, q] = names.setdefault(f"{verdict}:{score:g}", len(names))
-    machine = replace(automaton, outputs=tuple(names), readout=readout)
-    return Monitor(machine=Machine.of(machine), events=events, threshold=threshold, counts=counts)
+    machine, ends = replace(automaton, outputs=tuple(names), readout=readout), counts[:, automaton.symbols.index(END)]
+    return Monitor(
+        machine=Machine.of(machine), events=events, threshold=threshold, counts=counts,
+        traces=(int(ends[0].sum()), int(ends[1].sum())),
+    )  # fmt: skip
 
 
 def _threshold(scores: list[float], share: float) -> float:
     """The smallest threshold that at most this share of good traces reaches."""
     ranked, allowed = sorted(scores, reverse=True), math.floor(share * len(scores))
     return min(math.nextafter(ranked[allowed], 2.0), 1.0) if allowed < len(ranked) else 0.5
+
+
+def _contradictions(words: list[list[str]], labels: list[str]) -> int:
+    """How many traces have the same symbols as one with another label."""
+    found: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    for word, label in zip(words, labels, strict=True):
+        found[tuple(word)][label] += 1
+    return sum(sum(one.values()) for one in found.values() if len(one) > 1)
 
 
 def _clocks_back(events: Events, traces: Iterable[CallTrace]) -> int:

@@ -44,6 +44,9 @@ def test_read_calls_takes_spans_in_the_order_of_their_start(tmp_path: Path) -> N
     (trace,) = read_calls(written(tmp_path, {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}))
     assert trace.calls == [Call("login", {"user": "u"}, 1.0), Call("pay", {"amount": 9, "to": '["x"]'}, 2.0)]
     assert read_calls(written(tmp_path, *spans))[0].calls == trace.calls
+    model = {**span("chat", 1_500_000_000), "attributes": {"gen_ai.operation.name": "chat"}}
+    (again,) = read_calls(written(tmp_path, {"trace": "t", "label": "ok"}, *spans, model))
+    assert (again.calls, again.label, again.key) == (trace.calls, "ok", "t")
 
 
 def test_read_calls_keeps_equal_long_arguments_equal(tmp_path: Path) -> None:
@@ -65,6 +68,9 @@ def test_read_calls_keeps_equal_long_arguments_equal(tmp_path: Path) -> None:
         ([{"calls": ["a"], "label": 3}], "a label is a word such as ok or attack; got 3"),
         ([{"trace": "s", "name": "a", "label": "ok"}, {"trace": "s", "label": "bad"}],
          "line 2: trace 's' is 'bad' here and 'ok' in line 1; keep one label"),
+        ([{"trace": "s", "name": "a", "time": "1e400"}], "a time is a number of seconds or an ISO date; got .1e400"),
+        ([{"resourceSpans": [3]}], "line 1: its spans are not as OpenTelemetry's JSON has them"),
+        ([{"traceId": "t", "attributes": [{"key": "a"}]}], "its spans are not as OpenTelemetry's JSON has them"),
         ([{"calls": []}], "there is no call in it"),
         ([], "there is no call in it"),
     ],

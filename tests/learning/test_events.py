@@ -50,6 +50,17 @@ def test_events_waits_are_symbols_and_clocks_may_go_back(events: Events) -> None
     assert session.backwards == 1
 
 
+def test_events_know_a_value_from_any_argument_of_an_earlier_call() -> None:
+    session = Session(Events(arguments={"refund": {"account": "id"}}))
+    calls = [Call("verify", {"account": "a1"}), Call("refund", {"account": "a1"}), Call("refund", {"account": "a2"})]
+    assert [session.symbols(call)[0] for call in calls] == ["verify", "refund(account=known)", "refund(account=new)"]
+
+
+@pytest.mark.parametrize(("value", "shown"), [(10**400, "none"), ("nan", "none"), ("-inf", "<5"), ("7", ">=5")])
+def test_events_read_any_number(value: object, shown: str) -> None:
+    assert Session(Events(arguments={"a": {"n": (5.0,)}})).symbols(Call("a", {"n": value})) == [f"a(n={shown})"]  # type: ignore[dict-item]
+
+
 def test_events_file_reads_back(events: Events, tmp_path: Path) -> None:
     (tmp_path / "again.toml").write_text(events.to_toml())
     assert Events.read(tmp_path / "again.toml") == events

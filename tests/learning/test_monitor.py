@@ -71,7 +71,13 @@ def test_monitor_scores_are_shares_of_bad_traces(labeled: Monitor) -> None:
 def test_monitor_says_why(labeled: Monitor) -> None:
     found = verdicts(labeled, ["login", "refund"])[1]
     assert labeled.reason(found).startswith("after 'login', 'refund' came in 0 good and ")
+    unknown = labeled.watch()("format_disk")
+    assert labeled.reason(unknown) == "no training trace made such a call; after the empty word, expected: login 100%"
     strict = labeled.with_policies([Policy.of("at most 1 verify")])
+    assert strict.machine.n_states > labeled.machine.n_states
+    assert strict.explain() == labeled.explain().replace(
+        f"{labeled.machine.n_states} ", f"{strict.machine.n_states} ", 1
+    )
     again = verdicts(strict, ["login", "verify", "verify"])[2]
     assert again[:2] == ("forbidden", 1.0)
     assert strict.reason(again) == "after 'login verify', 'verify' breaks the policy 'at most 1 verify'"
@@ -156,17 +162,17 @@ def test_monitor_file_reads_back(labeled: Monitor, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="compiles the program; there is no C compiler here")
 def test_monitor_in_c_gives_the_same_verdicts_and_scores(labeled: Monitor, tmp_path: Path) -> None:
-    labeled.machine.export(tmp_path / "m.c")
+    labeled.to_machine().export(tmp_path / "m.c")
     subprocess.run(["cc", "-O1", str(tmp_path / "m.c"), "-o", str(tmp_path / "m")], check=True)
-    word = ["login", "refund", OTHER, "verify", "browse", "refund", END]
+    word = ["login", "refund", "format_the_whole_disk", "logi", "verify", "browse", "refund", END]
     done = subprocess.run([str(tmp_path / "m")], input=" ".join(word), capture_output=True, text=True, check=True)
     assert done.stdout.split() == [f"{found.verdict}:{found.score:g}" for found in verdicts(labeled, word[:-1])]
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no Node")
 def test_monitor_in_javascript_gives_the_same_verdicts_and_scores(labeled: Monitor, tmp_path: Path) -> None:
-    (tmp_path / "m.mjs").write_text(to_javascript(labeled.machine))
-    word = ["login", "refund", OTHER, "verify", "browse", "refund", END]
+    (tmp_path / "m.mjs").write_text(to_javascript(labeled.to_machine()))
+    word = ["login", "refund", "format_the_whole_disk", "logi", "verify", "browse", "refund", END]
     (tmp_path / "main.mjs").write_text(
         f'import {{ outputs }} from "./m.mjs";\nconsole.log(outputs({json.dumps(word)}).join(" "));\n'
     )
@@ -207,6 +213,7 @@ def test_learn_monitor_takes_contradictory_labels_and_clocks_that_go_back() -> N
     monitor = learn_monitor(both, Events(wait=(1.0,)))
     assert {found.verdict for found in verdicts(monitor, ["a", "b"])} == {"allowed"}
     assert 0.4 < verdicts(monitor, ["a", "b"])[1].score < 0.6
+    assert "100 traces have the calls of one with another label: scores there are shares of both" in monitor.notes
     assert "the clock went back 100 times, which counts as no wait" in monitor.explain()
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from exactstate._types import Ints
 from exactstate.errors import InvalidConfig
-from exactstate.runtime.export.template import filled
+from exactstate.runtime.export.template import filled, other_symbol
 from exactstate.runtime.machine import Machine
 
 
@@ -24,10 +24,11 @@ def to_c(machine: Machine, *, name: str = "machine") -> str:
         f"uint{_bits(count)}_t" for count in (machine.n_symbols, machine.n_states, len(machine.output_names))
     )
     order = sorted(range(machine.n_symbols), key=lambda a: machine.symbols[a].encode())
-    letters = machine.alphabet.by_letter
+    letters, other = machine.alphabet.by_letter, other_symbol(machine)
+    longest = max(len(symbol.encode()) for symbol in machine.symbols) + (other >= 0)
     main = filled(
-        "letters.c.in" if letters else "words.c.in", name=name,
-        longest=max(len(symbol.encode()) for symbol in machine.symbols), most_words=max(machine.alphabet.most_words, 1),
+        "letters.c.in" if letters else "words.c.in", name=name, longest=longest, other=other,
+        most_words=max(machine.alphabet.most_words, 1),
     ).rstrip()  # fmt: skip
     return filled(
         "machine.c.in", name=name, NAME=name.upper(), symbol_type=symbol, state_type=state, output_type=output,

@@ -6,19 +6,20 @@ import json
 from collections.abc import Sequence
 
 from exactstate._types import Ints
-from exactstate.runtime.export.template import filled
+from exactstate.runtime.export.template import filled, other_symbol
 from exactstate.runtime.machine import Machine
 
 
 def to_javascript(machine: Machine) -> str:
     """The machine as an ES module."""
+    other = other_symbol(machine)
     return filled(
         "machine.mjs.in",
         symbols=_names(machine.symbols), states=_names(machine.states), output_names=_names(machine.output_names),
         n_symbols=machine.n_symbols, n_states=machine.n_states, n_outputs=len(machine.output_names),
         start=machine.start, next=_table(machine.automaton.tables), table=_table(machine.readout),
         cut="Array.from(word)" if machine.alphabet.by_letter else "cut(word.split(/\\s+/).filter(Boolean))",
-        most_words=machine.alphabet.most_words,
+        most_words=machine.alphabet.most_words, other="" if other < 0 else f" ?? {other}",
     )  # fmt: skip
 
 

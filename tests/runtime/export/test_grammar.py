@@ -100,7 +100,7 @@ def test_grammar_refuses_what_text_cannot_tell_apart() -> None:
 
 
 def with_xgrammar(text: str) -> Callable[[bytes], bool]:
-    xgrammar = pytest.importorskip("xgrammar", reason="the extra `agents` is not installed")
+    xgrammar = pytest.importorskip("xgrammar", reason="no wheel of xgrammar for this platform")
     vocabulary = [bytes([byte]) for byte in range(256)] + [b"</s>"]
     tokens = xgrammar.TokenizerInfo(vocabulary, vocab_type=xgrammar.VocabType.RAW, stop_token_ids=[256])
     compiled = xgrammar.GrammarCompiler(tokens).compile_grammar(xgrammar.Grammar.from_ebnf(text))
@@ -113,7 +113,7 @@ def with_xgrammar(text: str) -> Callable[[bytes], bool]:
 
 
 def with_llguidance(text: str) -> Callable[[bytes], bool]:
-    llguidance = pytest.importorskip("llguidance", reason="the extra `agents` is not installed")
+    llguidance = pytest.importorskip("llguidance", reason="no wheel of llguidance for this platform")
     tokenizer = llguidance.LLTokenizer("byte")
 
     def accepts(word: bytes) -> bool:

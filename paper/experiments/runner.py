@@ -2,13 +2,14 @@
 
 A `Campaign` is a name, a file of rows and a function that lists its jobs. A `Job` is a key and a function that computes
 its rows. The runner skips a job if a row with its key is already in the file, and appends the rows of the others, each
-job's as soon as it is done, with machine, date, versions and command. An interrupted campaign resumes when the command
+job's as soon as it is done, with machine, date, commit, versions and command. An interrupted campaign resumes when the command
 is repeated. On a Ray cluster (`--cluster`) the jobs run as tasks, and this process alone appends their rows.
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,14 +137,20 @@ def _on_cluster(jobs: list[Job], address: str, workers: int | None) -> Iterator[
 
 
 def _computed(job: Job, folder: Path) -> list[Row]:
-    """The rows of a job, the first with machine, date, versions and command; `folder` is what paths are relative to."""
+    """The rows of a job, the first with machine, date, commit, versions and command; `folder` is what paths are relative to."""
     import torch
 
     os.chdir(folder)
     torch.set_num_threads(1)  # arrays are small: two runs side by side are faster than one on two cores
     computed = job.compute()
     rows = [computed] if isinstance(computed, dict) else computed
-    return [{**rows[0], **records.stamp()}, *rows[1:]]
+    return [{**rows[0], **records.stamp(), **_commit()}, *rows[1:]]
+
+
+def _commit() -> Row:
+    """The commit of the checkout, where it is one of git."""
+    said = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return {"commit": said.stdout.strip()} if said.returncode == 0 else {}
 
 
 def _appended(path: Path, rows: list[Row]) -> list[Row]:

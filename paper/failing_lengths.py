@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from exactstate import records
 from exactstate.baselines.cells import CELLS
@@ -24,15 +23,16 @@ from exactstate.report.failing_lengths import (
     Table,
     collect,
     in_order,
-    median,
     min_max,
 )
 from exactstate.train.config import EndToEndConfig
 from exactstate.train.recipes import PAPER_HEADS
 
 SEEDS = (42, 43, 44, 45, 46)
-FIELDS = ("median", "range", "learned")
+FIELDS = (*map(str, SEEDS), "median", "range", "learned")
 NOT_RUN = "not run"
+UNSWEPT = "learned"
+ALWAYS = f"∞{DAGGER}"
 OPEN = "…"
 NOTHING = "–"
 
@@ -68,7 +68,7 @@ class Published:
         """(median failing length, range, seeds that learned)."""
         dagger = DAGGER if self.certified else ""
         middle = NOT_LEARNED if self.median is None else f"{self.median}{dagger}"
-        return middle, min_max(self.range), f"{len(self.learned)}/{len(self.seeds)}"
+        return middle, min_max(self.range) or NOTHING, f"{len(self.learned)}/{len(self.seeds)}"
 
 
 @lru_cache(maxsize=1)
@@ -87,15 +87,22 @@ def published() -> tuple[str, dict[tuple[str, str], Published]]:
     return content["source"], numbers
 
 
+MODELS = (
+    ("nfsm", "gradient"),
+    *((cell, "cpu") for cell in ("mamba", "aussm", "pdssm", "gru", "lstm", "deltaproduct", "m2rnn")),
+)
+"""The columns of the paper's first table here: a cell, and the one recipe that all its runs have."""
+
+
 def groups_of(folder: Path) -> list[tuple[str, str, str | None, RunGroup]]:
-    """(task, cell, recipe, seeds) of the rows, in order; recipe is None where the paper has a row and there is none.
+    """(task, cell, recipe, seeds) of the rows, in order; recipe is None where no run of a model is there.
 
     Beside the rows of `collect`, the NFSM by the recipe `gradient` (stories from states and answers), and by the
     paper's with the paper's heads.
     """
-    groups = collect(folder)
+    groups, numbers = collect(folder), published()[1]
     for row in _rows(folder, "learning"):
-        if "budget" not in row and (row["task"], "nfsm") in published()[1]:
+        if "budget" not in row and (row["task"], "nfsm") in numbers:
             trained = groups[row["task"], "nfsm"]["gradient"].seeds[row["seed"]]
             trained.learned = trained.certified = row["certified"]
     for row in _rows(folder, "story_learning"):
@@ -107,9 +114,10 @@ def groups_of(folder: Path) -> list[tuple[str, str, str | None, RunGroup]]:
         trained = groups[row["task"], "nfsm"]["paper"].seeds[row["seed"]]
         trained.learned = row["certified"] if row["finished"] else None
         trained.certified, trained.first_error = row["certified"], row["first_error"]
-    for key in published()[1]:
-        if not groups[key]:
-            groups[key][""] = RunGroup()
+    for task, _ in numbers:
+        for cell, _ in MODELS:
+            if not groups[task, cell]:
+                groups[task, cell][""] = RunGroup()
     return [(task, cell, recipe or None, group) for task, cell, recipe, group in in_order(groups)]
 
 
@@ -138,6 +146,8 @@ def _rows(folder: Path, name: str) -> Iterable[Row]:
 def seed_cell(result: SeedResult) -> str:
     """The cell of a seed: a failing length, or how far it came."""
     if result.learned:
+        if result.failing is None:
+            return ALWAYS if result.certified else UNSWEPT
         return str(result)
     mark = OPEN if result.learned is None else NOT_LEARNED
     return mark if result.first_error is None else f"{mark} {result.first_error:.1f}"
@@ -145,18 +155,21 @@ def seed_cell(result: SeedResult) -> str:
 
 def summary_cells(group: RunGroup) -> tuple[str, str, str]:
     """(median failing length, range, seeds that learned); where none did, how far the best one came."""
+    if not group.seeds:
+        return NOT_RUN, NOTHING, NOTHING
     middle, span, learned = group.summary()
     if not group.learned:
-        best = max(group.seeds.values(), key=lambda result: result.first_error or 0.0)
-        middle = seed_cell(best)
+        middle = seed_cell(max(group.seeds.values(), key=lambda result: result.first_error or 0.0))
+    elif not group.lengths:
+        middle = ALWAYS if group.certified else UNSWEPT
     running = sum(result.learned is None for result in group.seeds.values())
     return middle, span or NOTHING, learned + (f", {running} open" if running else "")
 
 
-FAR = (
-    "×: not learned, …: training is not finished; the number is the mean position of the first wrong label in its last "
-    "training words of 64 (16 with cpu-short, 256 of TSO). Recipe paper: where the same seed ran on "
-    "several machines, a certified run counts; `python -m paper table paper_full` has all of them."
+MARKS = (
+    "≥ L: no failure up to L, the end of the sweep. ∞†: certified, right at every length. learned: not swept. ×: not "
+    "learned, …: training is not finished; the number is the mean position of the first wrong label in its last "
+    "training words, of 64 symbols (16 with cpu-short, 256 of stories by the recipe paper). k = 1024, M = 1024 k."
 )
 
 
@@ -173,55 +186,46 @@ def recipe_notes(folder: Path) -> tuple[str, ...]:
 
 
 def results(folder: Path) -> tuple[Table, list[Row]]:
-    """(the table, the same as JSON objects): median failing lengths from the rows in a folder, beside the published."""
+    """(the table, the same as JSON objects): the failing length of every seed by every recipe, and the published."""
     source, numbers = published()
-    rows, objects = [], []
-    for task, cell, recipe, group in groups_of(folder):
-        reported = numbers.get((task, cell))
-        here = summary_cells(group) if recipe is not None else (NOT_RUN, NOTHING, NOTHING)
-        middle, span, learned = reported.summary() if reported is not None else (NOTHING, NOTHING, NOTHING)
-        there = (middle, span or NOTHING, learned)
-        rows.append((task, CELLS[cell].title, recipe or NOTHING, *here, *there))
-        objects.append({
-            "task": task, "cell": cell, "recipe": recipe, "here": dict(zip(FIELDS, here, strict=True)),
-            "published": dict(zip(FIELDS, there, strict=True)) if reported else None,
-        })  # fmt: skip
+    rows: list[tuple[str, ...]] = []
+    objects: list[Row] = []
+    groups = groups_of(folder)
+    for place, (task, cell, recipe, group) in enumerate(groups):
+        here = (*(seed_cell(group.seeds[seed]) if seed in group.seeds else NOT_RUN for seed in SEEDS),
+                *summary_cells(group))  # fmt: skip
+        rows.append((task, CELLS[cell].title, NOTHING if recipe is None else f"here, {recipe}", *here))
+        entry: Row = {"task": task, "cell": cell, "recipe": recipe, "here": dict(zip(FIELDS, here, strict=True))}
+        objects.append(entry)
+        if (reported := numbers.get((task, cell))) is not None:
+            there = (*(str(length or NOT_LEARNED) for length in reported.seeds.values()), *reported.summary())
+            entry["published"] = dict(zip(FIELDS, there, strict=True))
+            if place + 1 == len(groups) or groups[place + 1][:2] != (task, cell):
+                rows.append((task, CELLS[cell].title, "published", *there))
     return Table(
-        title="Failing length, here and as published", rows=rows,
-        header=("task", "cell", "recipe here", "failing length here", "range", "learned", "published", "range",
-                "learned"),
+        title="Failing length of every seed, here and as published", rows=rows,
+        header=("task", "cell", "source", *FIELDS),
         notes=(
-            "Median failing length over the seeds that learned the task. ≥ L: no failure up to L.", FAR, LEGEND,
+            "Medians are over the seeds that learned the task.", MARKS, f"{LEGEND} Recipe paper: where the same seed "
+            "ran on several machines, a certified run counts; `python -m paper table paper_full` has all of them.",
             *recipe_notes(folder), f"Published: {source}.",
         ),
     ), objects  # fmt: skip
 
 
 def seeds(folder: Path) -> tuple[Table, list[Row]]:
-    """(the table, the same as JSON objects): failing length of every seed; a line is either ours or the paper's."""
-    source, numbers = published()
-    rows, objects = [], []
-    for task, cell, recipe, group in groups_of(folder):
-        here = [seed_cell(group.seeds[seed]) if seed in group.seeds else NOT_RUN for seed in SEEDS]
-        middle, span = str(median(group.lengths) or NOTHING), min_max(group.lengths) or NOTHING
-        origin = NOT_RUN if recipe is None else f"here, {recipe}"
-        rows.append((task, CELLS[cell].title, origin, *here, middle, span))
-        entry: dict[str, Any] = {
-            "task": task, "cell": cell, "recipe": recipe, "median": middle, "range": span,
-            "here": {str(seed): length for seed, length in zip(SEEDS, here, strict=True)},
-        }  # fmt: skip
-        reported = numbers.get((task, cell))
-        if reported is not None:
-            there = [str(length or NOT_LEARNED) for length in reported.seeds.values()]
-            span = min_max(reported.range) or NOTHING
-            rows.append((task, CELLS[cell].title, "published", *there, str(reported.median or NOT_LEARNED), span))
-            entry["published"] = {str(seed): length for seed, length in zip(reported.seeds, there, strict=True)}
-        objects.append(entry)
+    """(the table, the same as JSON objects): a line for every task, and all seeds of a model in a cell."""
+    groups = {(task, cell, recipe): group.seeds for task, cell, recipe, group in groups_of(folder)}
+    objects: list[Row] = []
+    for task in dict.fromkeys(task for task, _ in published()[1]):
+        line: dict[str, list[str]] = {}
+        for cell, recipe in MODELS:
+            runs = groups.get((task, cell, recipe), {})
+            line[cell] = [seed_cell(runs[seed]) if seed in runs else NOTHING for seed in SEEDS] if runs else [NOT_RUN]
+        objects.append({"task": task, **line})
     return Table(
-        title="Failing length of every seed", rows=rows,
-        header=("task", "cell", "source", *map(str, SEEDS), "median", "range"),
-        notes=(
-            "Failing length of every seed. ≥ L: no failure up to L.", FAR, LEGEND, *recipe_notes(folder),
-            f"Published: {source}.",
-        ),
+        title=f"Failing length of the seeds {', '.join(map(str, SEEDS))}",
+        header=("task", *(CELLS[cell].title for cell, _ in MODELS)),
+        rows=[(row["task"], *(", ".join(row[cell]) for cell, _ in MODELS)) for row in objects],
+        notes=(MARKS, "–: not run. NFSM by the recipe gradient, the others by the recipe cpu."),
     ), objects  # fmt: skip

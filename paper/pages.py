@@ -16,10 +16,10 @@ from exactstate.report.failing_lengths import Table
 ROOT = Path(__file__).parents[1]
 TABLES = {
     "summary": ("One line for every task: what was measured here beside what is published.", "results"),
+    "seeds": ("One line for every task: the failing length of every seed.", "results"),
     "behind": ("Where fewer seeds are run or learned here than in the paper.", "results"),
     "profile": ("The settings of a baseline here and in the paper.", "results"),
-    "results": ("Median failing length of every task and cell, beside the published one.", "results"),
-    "seeds": ("Failing length of every seed, beside the published one.", "results"),
+    "results": ("Failing length of every seed by every recipe, and the published one.", "results"),
     "comparison": ("NFSM, GRU, LSTM and Mamba⁻ in the same plain model at equal CPU time.", "results/comparison.jsonl"),
     "supervision": (
         "Machines learned from the last label, from outputs, from wrong labels and from clouds of vectors.",

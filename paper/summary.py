@@ -6,14 +6,11 @@ from pathlib import Path
 
 from exactstate.baselines.cells import CELLS
 from exactstate.records import Row
-from exactstate.report.failing_lengths import DAGGER, RunGroup, Table
+from exactstate.report.failing_lengths import RunGroup, Table
 from exactstate.train.recipes import configure
-from paper.failing_lengths import NOT_RUN, NOTHING, groups_of, published, summary_cells
+from paper.failing_lengths import ALWAYS, MARKS, MODELS, NOTHING, SEEDS, groups_of, published, summary_cells
 
-BASELINES = ("mamba", "aussm", "pdssm", "gru", "lstm")
-COLUMNS = (("nfsm", "gradient"), *((cell, "cpu") for cell in BASELINES))
-"""The columns of the summary: a cell, and the one recipe that all its runs have."""
-COMPARED = (("nfsm", "paper"), *COLUMNS)
+COMPARED = (("nfsm", "paper"), *MODELS)
 
 
 def summary(folder: Path) -> tuple[Table, list[Row]]:
@@ -23,33 +20,30 @@ def summary(folder: Path) -> tuple[Table, list[Row]]:
     rows, objects = [], []
     for task in dict.fromkeys(task for task, _ in numbers):
         line: dict[str, dict[str, str | None]] = {}
-        for cell, recipe in COLUMNS:
-            group, reported = groups.get((task, cell, recipe)), numbers.get((task, cell))
+        for cell, recipe in MODELS:
+            group, reported = groups.get((task, cell, recipe), RunGroup()), numbers.get((task, cell))
             there = None if reported is None else _with_count(*reported.summary()[::2])
-            line[cell] = {"here": NOT_RUN if group is None else _here(group), "published": there}
+            line[cell] = {"here": _here(group), "published": there}
         rows.append((task, *(" · ".join(filter(None, one.values())) for one in line.values())))
         objects.append({"task": task, **line})
     return Table(
         title="Median failing length: here · in the paper",
-        header=("task", *(CELLS[cell].title for cell, _ in COLUMNS)), rows=rows,
+        header=("task", *(CELLS[cell].title for cell, _ in MODELS)), rows=rows,
         notes=(
-            "∞†: certified, right at every length. ≥ L: no failure up to L, the end of the sweep. learned: not swept. "
-            "×: no seed learned it; the number is the best mean position of the first wrong label in words of 64. "
-            "(2/3): two of three seeds learned it; without brackets five of five. k = 1024, M = 1024 k. Here: NFSM by "
-            "the recipe gradient, the others by the recipe cpu.", f"In the paper: {source}.",
+            MARKS, "Where no seed learned it, the number of the one that came furthest. (2/3): two of three seeds "
+            "learned it; without brackets five of five. Here: NFSM by the recipe gradient, the others by the recipe "
+            "cpu.", f"In the paper: {source}.",
         ),
     ), objects  # fmt: skip
 
 
 def _here(group: RunGroup) -> str:
-    if group.certified:
-        return _with_count(f"∞{DAGGER}", f"{group.learned}/{len(group.seeds)}")
     middle, _, learned = summary_cells(group)
-    return _with_count(middle.removesuffix(", not swept"), learned)
+    return _with_count(ALWAYS if group.certified else middle, learned)
 
 
 def _with_count(length: str, learned: str) -> str:
-    return length if learned == f"{SEEDS}/{SEEDS}" else f"{length} ({learned})"
+    return length if learned in (f"{len(SEEDS)}/{len(SEEDS)}", NOTHING) else f"{length} ({learned})"
 
 
 def behind(folder: Path) -> tuple[Table, list[Row]]:
@@ -66,7 +60,7 @@ def behind(folder: Path) -> tuple[Table, list[Row]]:
                 missing.append(task)
                 continue
             seeds = len(group.seeds)
-            if seeds < SEEDS:
+            if seeds < len(SEEDS):
                 few.append(f"{task} {seeds}")
             if reported is not None and group.learned * len(reported.seeds) < len(reported.learned) * seeds:
                 less.append(f"{task} {group.learned}/{seeds} ({len(reported.learned)}/{len(reported.seeds)})")
@@ -80,10 +74,6 @@ def behind(folder: Path) -> tuple[Table, list[Row]]:
             for row in objects
         ],
     ), objects  # fmt: skip
-
-
-SEEDS = 5
-"""Of every cell and task of the paper."""
 
 
 PROFILED = {

@@ -468,8 +468,8 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
     ),
     Campaign(
         name="baselines", file="baselines.jsonl", jobs=baseline_jobs,
-        tasks=("Z2", "Z16", "S3", "DFF5", "FF", "S4", "A5"), cells=("gru", "lstm", "mamba", "pdssm", "aussm"),
-        recipe="cpu", settings={"until": 0},
+        tasks=("Z2", "Z16", "S3", "DFF5", "FF", "S4", "A5", "TSO3", "TSO4", "TSO5", "M11"),
+        cells=("gru", "lstm", "mamba", "pdssm", "aussm", "deltaproduct", "m2rnn"), recipe="cpu", settings={"until": 0},
         summary="Train the baselines; until=N pauses every run at step N.",
     ),
     Campaign(

@@ -2,8 +2,8 @@
 
 A `Campaign` is a name, a file of rows and a function that lists its jobs. A `Job` is a key and a function that computes
 its rows. The runner skips a job if a row with its key is already in the file, and appends the rows of the others, each
-job's as soon as it is done, with machine, date, commit, versions and command. An interrupted campaign resumes when the command
-is repeated. On a Ray cluster (`--cluster`) the jobs run as tasks, and this process alone appends their rows.
+job's as soon as it is done, with machine, date, commit, versions and command. An interrupted campaign resumes when the
+command is repeated. On a Ray cluster (`--cluster`) the jobs run as tasks, and this process alone appends their rows.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _on_cluster(jobs: list[Job], address: str, workers: int | None) -> Iterator[
 
 
 def _computed(job: Job, folder: Path) -> list[Row]:
-    """The rows of a job, the first with machine, date, commit, versions and command; `folder` is what paths are relative to."""
+    """The rows of a job, the first with machine, date, commit, versions and command; paths are relative to `folder`."""
     import torch
 
     os.chdir(folder)

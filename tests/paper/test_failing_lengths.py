@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from exactstate.baselines.cells import CELLS
 from exactstate.errors import InvalidInput
+from exactstate.records import Row
 from exactstate.report.failing_lengths import median
 from paper.failing_lengths import parse_length, published, recipe_notes, results, seeds
 from tests.report.test_failing_lengths import fill, sweep_row
@@ -41,14 +42,16 @@ def test_recipe_notes_describe_the_baselines(tmp_path: Path) -> None:
     wanted = "Baselines: cpu, 2 layers of width 32, words of 64, at most 1000 steps of 8 words."
     assert recipe_notes(tmp_path) == (wanted,)
     assert wanted in results(tmp_path)[0].notes
-    assert wanted in seeds(tmp_path)[0].notes
 
 
-def test_results_never_fill_in_published_figures_for_missing_runs(tmp_path: Path) -> None:
+def test_results_and_seeds_never_fill_in_published_figures_for_missing_runs(tmp_path: Path) -> None:
     table, objects = results(tmp_path)
-    assert {entry["here"]["median"] for entry in objects} == {"not run"}
-    assert len(table.rows) == len(NUMBERS)
-    assert {row[2] for row in seeds(tmp_path)[0].rows} == {"not run", "published"}
+    assert {value for entry in objects for value in entry["here"].values()} == {"not run", "–"}
+    assert {row[2] for row in table.rows} == {"–", "published"}
+    assert [row[:3] for row in table.rows if row[2] == "published"] == [
+        (task, CELLS[cell].title, "published") for task, cell in NUMBERS
+    ]
+    assert {cell for row in seeds(tmp_path)[0].rows for cell in row[1:]} == {"not run"}
 
 
 def test_results_and_seeds_put_runs_beside_the_published(tmp_path: Path) -> None:
@@ -57,18 +60,26 @@ def test_results_and_seeds_put_runs_beside_the_published(tmp_path: Path) -> None
         sweep_row(seed=45, failing_length=3, learned=False),
     ]  # fmt: skip
     fill(tmp_path, rows)
-    (found,) = (entry for entry in results(tmp_path)[1] if (entry["task"], entry["cell"]) == ("S3", "mamba"))
-    assert found["here"] == {"median": "140", "range": "[100; ≥64k]", "learned": "3/4"}
-    assert found["published"] == {"median": "186", "range": "[155; 200]", "learned": "5/5"}
-    (line,) = (row for row in seeds(tmp_path)[0].rows if row[2] == "here, cpu")
-    assert line == ("S3", "Mamba⁻", "here, cpu", "100", "140", "≥64k", "×", "not run", "140", "[100; ≥64k]")
+    lines = [row[2:] for row in results(tmp_path)[0].rows if row[:2] == ("S3", "Mamba⁻")]
+    assert lines == [
+        ("here, cpu", "100", "140", "≥64k", "×", "not run", "140", "[100; ≥64k]", "3/4"),
+        ("published", "155", "163", "186", "197", "200", "186", "[155; 200]", "5/5"),
+    ]
+    assert line_of(tmp_path, "S3")["mamba"] == ["100", "140", "≥64k", "×", "–"]
+
+
+def line_of(folder: Path, task: str) -> Row:
+    """The line of a task in the table of seeds."""
+    (found,) = (row for row in seeds(folder)[1] if row["task"] == task)
+    return found
 
 
 def test_results_and_seeds_have_no_empty_cell_and_say_how_far_runs_came(tmp_path: Path) -> None:
     failed = {"task": "A5", "cell": "aussm", "recipe": "cpu", "seed": 42, "learned": False, "first_error": 11.25}
     heads = {"task": "S4", "recipe": "paper", "heads_given": [4, 3, 2], "certified": False, "first_error": 9.5}
     fill(
-        tmp_path, [sweep_row()], baselines=[failed, {**failed, "seed": 43, "first_error": 23.0}],
+        tmp_path, [sweep_row()],
+        baselines=[failed, {**failed, "seed": 43, "first_error": 23.0}, {**failed, "cell": "gru", "learned": True}],
         learning=[{"task": "S4", "recipe": "gradient", "seed": 42, "certified": True}],
         paper_full=[
             {**heads, "seed": 42, "finished": False, "steps": 900}, {**heads, "seed": 43, "finished": True, "steps": 9},
@@ -78,17 +89,21 @@ def test_results_and_seeds_have_no_empty_cell_and_say_how_far_runs_came(tmp_path
         ],
     )  # fmt: skip
     table, objects = results(tmp_path)
-    every = seeds(tmp_path)[0].rows
-    assert all(cell for row in [*table.rows, *every] for cell in row)
-    here = {(entry["task"], entry["cell"], entry["recipe"]): tuple(entry["here"].values()) for entry in objects}
-    assert here["A5", "aussm", "cpu"] == ("× 23.0", "–", "0/2")
-    assert here["S4", "nfsm", "gradient"] == ("certified, not swept†", "–", "1/1")
-    assert here["S4", "nfsm", "paper"] == ("certified, not swept†", "–", "1/3, 1 open")
-    (line,) = (row for row in every if row[:3] == ("S4", "NFSM", "here, paper"))
-    assert line[3:] == ("… 9.5", "× 9.5", "not swept†", "not run", "not run", "–", "–")
+    assert all(cell for row in [*table.rows, *seeds(tmp_path)[0].rows] for cell in row)
+    here = {(one["task"], one["cell"], one["recipe"]): tuple(one["here"].values()) for one in objects}
+    rest = ("not run",) * 3
+    assert here["A5", "aussm", "cpu"] == ("× 11.2", "× 23.0", *rest, "× 23.0", "–", "0/2")
+    assert here["A5", "gru", "cpu"] == ("learned", *rest, "not run", "learned", "–", "1/1")
+    assert here["S4", "nfsm", "gradient"] == ("∞†", *rest, "not run", "∞†", "–", "1/1")
+    assert here["S4", "nfsm", "paper"] == ("… 9.5", "× 9.5", "∞†", *rest[1:], "∞†", "–", "1/3, 1 open")
+    assert line_of(tmp_path, "S4")["nfsm"] == ["∞†", "–", "–", "–", "–"]
+    assert line_of(tmp_path, "S4")["gru"] == ["not run"]
 
 
 def test_results_list_other_tasks_and_recipes_too(tmp_path: Path) -> None:
     fill(tmp_path, [sweep_row(), sweep_row(recipe="paper"), sweep_row(task="mine", cell="bmru")])
-    found: list[Any] = [(entry["task"], entry["recipe"]) for entry in results(tmp_path)[1] if entry["recipe"]]
+    found = [(entry["task"], entry["recipe"]) for entry in results(tmp_path)[1] if entry["recipe"]]
     assert found == [("S3", "cpu"), ("S3", "paper"), ("mine", "cpu")]
+    assert [row[2] for row in results(tmp_path)[0].rows if row[:2] == ("S3", "Mamba⁻")] == [
+        "here, cpu", "here, paper", "published",
+    ]  # fmt: skip

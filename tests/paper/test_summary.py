@@ -15,8 +15,7 @@ def test_summary_has_a_line_for_every_task_and_no_empty_cell(tmp_path: Path) -> 
     rows = summary(tmp_path)[0].rows
     assert [row[0] for row in rows] == TASKS
     assert rows[TASKS.index("S3")] == (
-        "S3", "not run · ≥1M†", "not run · 186", "not run · 128", "not run · 133", "not run",
-        "not run",
+        "S3", "not run · ≥1M†", "not run · 186", "not run · 128", "not run · 133", *["not run"] * 4,
     )  # fmt: skip
 
 
@@ -32,7 +31,7 @@ def test_summary_puts_runs_of_one_recipe_beside_the_published(tmp_path: Path) ->
     )  # fmt: skip
     rows = summary(tmp_path)[0].rows
     assert rows[TASKS.index("S3")][1:3] == ("∞† (1/1) · ≥1M†", "100 (1/1) · 186")
-    assert rows[TASKS.index("S3")][5:] == ("× 23.0 (0/1)", "not run")
+    assert rows[TASKS.index("S3")][5:7] == ("× 23.0 (0/1)", "not run")
     assert rows[TASKS.index("TSO3")][1] == "× (0/1) · ≥1M"
     fill(tmp_path, [], learning=[
         {"task": "Z2", "recipe": "gradient", "seed": seed, "certified": True} for seed in range(42, 47)

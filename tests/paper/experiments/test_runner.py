@@ -41,6 +41,7 @@ def test_run_appends_the_rows_of_missing_jobs_and_stamps_them(tmp_path: Path) ->
     first, second = records.read(rows)
     assert (first["seed"], first["square"], second) == (2, 4, {"detail_of": 2})
     assert {"date", "machine", "command", "versions"} < set(first)
+    assert ("commit" in first) == (Path(__file__).parents[3] / ".git").exists()
     assert [len(new) for _, new in run(CAMPAIGN, CAMPAIGN.options(rows=rows))] == [2, 0, 2]
     assert [row["seed"] for row in records.read(rows) if "seed" in row] == [2, 1, 3]
 

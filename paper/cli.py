@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,8 +21,7 @@ from exactstate import records
 from exactstate.cli._errors import CommandGroup, Interrupted, exit_code_of
 from exactstate.cli._output import AsJson, console, print_json
 from exactstate.cli.figure import Picture, RowsAsJson
-from exactstate.cli.table import Form, Format, existing
-from exactstate.errors import BrokenFile, InvalidConfig, unknown
+from exactstate.errors import BrokenFile, InvalidConfig, InvalidInput, unknown
 from paper.figures.registry import FIGURES, FigureSpec
 from paper.pages import TABLES, make_table
 
@@ -38,6 +38,20 @@ HELP = """Reproduce the paper: its tables, its figures, and the experiments behi
     python -m paper overview            everything on one page, from the rows
     python -m paper long                what takes hours, resumed
 """
+
+
+class Form(StrEnum):
+    text = "text"
+    markdown = "markdown"
+
+
+Format = Annotated[Form, typer.Option("--format", help="Output format.")]
+
+
+def existing(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise InvalidInput(f"there is no folder {folder}; name the one that holds training.jsonl and sweeps.jsonl.")
+    return folder
 
 
 def _typer(kind: str, help: str) -> typer.Typer:

@@ -12,7 +12,9 @@ from exactstate import records
 from exactstate.baselines.cells import CELLS
 from exactstate.errors import InvalidInput
 from exactstate.records import Row
-from exactstate.report.failing_lengths import (
+from exactstate.train.config import EndToEndConfig
+from exactstate.train.recipes import PAPER_HEADS
+from paper.lengths import (
     DAGGER,
     LEGEND,
     NOT_LEARNED,
@@ -25,8 +27,6 @@ from exactstate.report.failing_lengths import (
     in_order,
     min_max,
 )
-from exactstate.train.config import EndToEndConfig
-from exactstate.train.recipes import PAPER_HEADS
 
 SEEDS = (42, 43, 44, 45, 46)
 FIELDS = (*map(str, SEEDS), "median", "range", "learned")

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from exactstate import records
-from exactstate.report.failing_lengths import Table
 from paper.figures.registry import FIGURES, FigureSpec
+from paper.lengths import Table
 from paper.pages import TABLES, make_table
 from paper.tables import census_table, drift_table
 

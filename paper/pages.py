@@ -11,7 +11,7 @@ from pathlib import Path
 
 from exactstate import records
 from exactstate.errors import BrokenFile, unknown
-from exactstate.report.failing_lengths import Table
+from paper.lengths import Table
 
 ROOT = Path(__file__).parents[1]
 TABLES = {
@@ -20,6 +20,7 @@ TABLES = {
     "behind": ("Where fewer seeds are run or learned here than in the paper.", "results"),
     "profile": ("The settings of a baseline here and in the paper.", "results"),
     "results": ("Failing length of every seed by every recipe, and the published one.", "results"),
+    "lengths": ("Median failing length of every task, cell and recipe in a folder of rows, as it is.", "results"),
     "comparison": ("NFSM, GRU, LSTM and Mamba⁻ in the same plain model at equal CPU time.", "results/comparison.jsonl"),
     "supervision": (
         "Machines learned from the last label, from outputs, from wrong labels and from clouds of vectors.",
@@ -42,7 +43,7 @@ TABLES = {
     ),
 }  # fmt: skip
 """By name: what the table shows, and where its rows are. A folder goes to the function of that name in
-`paper.summary` or `paper.failing_lengths`, the rows of a file to NAME_table in `paper.tables`."""
+`paper.summary`, `paper.lengths` or `paper.failing_lengths`, the rows of a file to NAME_table in `paper.tables`."""
 PAGES = (
     "docs/results.md", "docs/failing-lengths.md", "docs/theory/error-control.md", "docs/theory/counting.md",
     "paper/trials.md",
@@ -52,10 +53,10 @@ MARKED = re.compile(r"(?<=<!-- python -m paper table )(\w+) -->\n+(?:\|.*\n)*\n*
 
 def make_table(name: str, rows: Path) -> tuple[Table, list[records.Row]]:
     """(a table of `TABLES`, what it was made of) from a folder or a file of rows."""
-    from paper import failing_lengths, summary, tables
+    from paper import failing_lengths, lengths, summary, tables
 
     if TABLES[name][1] == "results":
-        whole = {"results": failing_lengths.results, "seeds": failing_lengths.seeds,
+        whole = {"lengths": lengths.failing_lengths, "results": failing_lengths.results, "seeds": failing_lengths.seeds,
                  "summary": summary.summary, "behind": summary.behind,
                  "profile": summary.profile}  # fmt: skip
         return whole[name](rows)

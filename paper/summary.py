@@ -6,9 +6,9 @@ from pathlib import Path
 
 from exactstate.baselines.cells import CELLS
 from exactstate.records import Row
-from exactstate.report.failing_lengths import RunGroup, Table
 from exactstate.train.recipes import configure
 from paper.failing_lengths import ALWAYS, MARKS, MODELS, NOTHING, SEEDS, groups_of, published, summary_cells
+from paper.lengths import RunGroup, Table
 
 COMPARED = (("nfsm", "paper"), *MODELS)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from exactstate.baselines.cells import CELLS
 from exactstate.cli._output import show
 from exactstate.records import Row
-from exactstate.report.failing_lengths import Table
+from paper.lengths import Table
 
 CENSUS_TITLE = "Scan-compatible affine recurrences, by the branch they lie on"
 CENSUS_NOTES = (

@@ -39,10 +39,9 @@ GUIDE = """Neural finite-state machines: exact state tracking at every length, w
     exactstate suite machine.dot -o tests.jsonl  test words
     exactstate monitor calls.jsonl -o m.json     watch an agent's calls
 
-**Figures and tables:**
+**Figures:**
 
     exactstate figure machine S3 -o s3.svg       machines, tables, sweeps
-    exactstate table results         failing lengths, by task and cell
 
 Every verb has `--help` with examples, and `--json` for programs. Exit codes: 0 done and true, 1 done and false,
 2 wrong call or bad input, 130 interrupted. `exactstate --install-completion` installs completion for your shell.
@@ -50,7 +49,7 @@ Every verb has `--help` with examples, and `--json` for programs. Exit codes: 0 
 
 VERBS = (
     "tasks", "train", "extract", "learn", "monitor", "diff", "convert", "conform", "suite", "certify", "check",
-    "sweep", "run", "report", "doctor", "demo", "figure", "table",
+    "sweep", "run", "report", "doctor", "demo", "figure",
 )  # fmt: skip
 
 

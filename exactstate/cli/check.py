@@ -106,8 +106,8 @@ def _comparisons(
         found = f"it is about these weights: {path} (tables, margins and bounds computed again)"
         yield "weights", found, None if why is None else f"it is not about the weights in {path}: {why}"
     if against is not None:
-        from exactstate.certify.against import difference_from_task
         from exactstate.certify.check import answers_alone
+        from exactstate.certify.target import difference_from_task
         from exactstate.tasks import task
 
         named = task(against)

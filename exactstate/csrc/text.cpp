@@ -5,7 +5,7 @@
 
 namespace {
 
-// A dictionary of words and the symbols that they make, laid out by exactstate/runtime/text.py.
+// A dictionary of words and the symbols that they make, laid out by exactstate/runtime/tokenizer.py.
 struct Dictionary {
     const uint8_t* letters;  // of all words
     const int64_t* begins;   // words + 1: where each begins among them

@@ -10,8 +10,8 @@ import numpy as np
 
 from exactstate.automata import Mealy, Moore
 from exactstate.certify import Report, Verdict, certify
-from exactstate.certify.against import difference_from_task
 from exactstate.certify.check import check
+from exactstate.certify.target import difference_from_task
 from exactstate.certify.weights_file import digest_of_file
 from exactstate.errors import ExactstateError
 from exactstate.records import Row

@@ -14,6 +14,7 @@ from exactstate.errors import InvalidConfig
 from exactstate.report.charts import length_sweep_chart, training_charts
 from exactstate.report.data import RunData
 from exactstate.report.figures import search as search_figure
+from exactstate.report.figures.machine import renumbered
 from exactstate.report.head_tables import head_tables, machine_tables, step_table
 from exactstate.report.html import Html, drawing
 from exactstate.report.sentences import claim, enumeration, failure, head_sizes, sentences
@@ -188,10 +189,10 @@ def machines(run: RunData) -> dict[str, Any] | None:
     if run.machine is None:
         return None
     target, extracted, text = run.target, run.machine.automaton, ""
-    if target is not None:
-        extracted = _with_names_of(target, extracted)
+    if target is not None and set(target.symbols) == set(extracted.symbols):
+        extracted = renumbered(extracted, target)
     pictures = [_picture(extracted, EXTRACTED)]
-    same = target is not None and _same_transitions(extracted, target)
+    same = extracted == target
     if target is not None:
         svg = pictures[0].svg
         pictures.append(Picture(_caption(target, TARGET), svg) if same else _picture(target, TARGET))
@@ -212,35 +213,6 @@ def _picture(machine: Moore | Mealy, title: str) -> Picture:
 
     picture = svg(machine) if machine.n_states <= MAX_STATES and fits(machine) else b""
     return Picture(_caption(machine, title), picture if 0 < len(picture) <= MAX_DRAWING_BYTES else None)
-
-
-def _with_names_of(target: Moore | Mealy, machine: Moore | Mealy) -> Moore | Mealy:
-    """The machine with the target's state names and numbering, where its outputs identify the states."""
-    names = machine.states if isinstance(machine, Moore) else _incoming_outputs(machine)
-    if machine.symbols != target.symbols or sorted(names) != sorted(target.states):
-        return machine
-    order = np.array([names.index(name) for name in target.states])
-    number = np.argsort(order)
-    return Moore(
-        symbols=machine.symbols, states=target.states, tables=number[machine.tables[:, order]],
-        start=int(number[machine.start]), outputs=target.states, readout=np.arange(len(order)),
-    )  # fmt: skip
-
-
-def _incoming_outputs(machine: Mealy) -> list[str]:
-    """Of each state: the outputs of the transitions into it."""
-    outputs: dict[int, set[int]] = {q: set() for q in range(machine.n_states)}
-    for state, output in zip(machine.tables.ravel().tolist(), machine.readout.ravel().tolist(), strict=True):
-        outputs[state].add(output)
-    return [" or ".join(sorted(machine.outputs[k] for k in outputs[q])) for q in range(machine.n_states)]
-
-
-def _same_transitions(one: Moore | Mealy, other: Moore | Mealy) -> bool:
-    """Whether states, initial state and transitions are the same, whatever the outputs are."""
-    return (
-        (one.symbols, one.states, one.start) == (other.symbols, other.states, other.start)
-        and np.array_equal(one.tables, other.tables)
-    )  # fmt: skip
 
 
 def heads(run: RunData) -> dict[str, Any] | None:

@@ -7,7 +7,8 @@ output with an empty name is not written, and neither is an empty line.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from ctypes import byref, c_int
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,9 +19,9 @@ from exactstate._text import one_line
 from exactstate._types import Ints
 from exactstate.automata import Mealy, Moore
 from exactstate.errors import InvalidConfig
+from exactstate.native import address
 from exactstate.runtime.heads import Heads
 from exactstate.runtime.machine import Machine
-from exactstate.runtime.text import NameWriter
 from exactstate.runtime.tokenizer import TokenChunk, Tokenizer, Unknown
 
 Form = Literal["text", "json"]
@@ -257,6 +258,27 @@ class Filter:
         ended = b"" if not self._begun else b"]}\n" if self.form == "json" else b"\n"
         self._line, self._begun = self._line + 1, False
         return ended
+
+
+class NameWriter:
+    """Names by number, to be written with something between them."""
+
+    def __init__(self, names: Sequence[bytes], between: bytes) -> None:
+        self._letters = np.frombuffer(b"".join(names) + b"\0", np.uint8)
+        self._begins = np.cumsum([0, *map(len, names)]).astype(np.int64)
+        self._lengths = np.diff(self._begins)
+        self.between = between
+
+    def write(self, numbers: Ints, ends: Ints, *, begun: bool) -> tuple[bytes, bool]:
+        """(the text, whether its last line has something); `ends` as in `TokenChunk.breaks`."""
+        numbers, ends = np.ascontiguousarray(numbers, np.int32), np.ascontiguousarray(ends, np.int64)
+        most = int(self._lengths[numbers].sum()) + len(self.between) * len(numbers) + len(ends)
+        out, state = np.empty(most + 1, np.uint8), c_int(begun)
+        written = native.library().exactstate_write_names(
+            address(numbers), len(numbers), address(ends), len(ends), address(self._letters),
+            address(self._begins), self.between, len(self.between), byref(state), address(out),
+        )  # fmt: skip
+        return out[:written].tobytes(), bool(state.value)
 
 
 def _slices(chunk: TokenChunk) -> Iterator[TokenChunk]:

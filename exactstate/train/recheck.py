@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from exactstate.certify import certify
-from exactstate.certify.against import grammar_machine, question_machine, target_machine
 from exactstate.certify.certificate import content_of
+from exactstate.certify.target import grammar_machine, question_machine, target_machine
 from exactstate.certify.weights_file import digest_of_file
 from exactstate.errors import BrokenFile, ExactstateError
 from exactstate.extract import extract, rounding_errors

@@ -11,8 +11,8 @@ import numpy as np
 
 from exactstate.automata import Mealy
 from exactstate.certify import Certificate, Verdict, certify
-from exactstate.certify.against import difference_from_task
 from exactstate.certify.check import check
+from exactstate.certify.target import difference_from_task
 from exactstate.errors import BrokenFile, InvalidConfig
 from exactstate.extract import Extracted
 from exactstate.nn import Backbone

@@ -133,7 +133,7 @@ def test_import_law_lists_every_package() -> None:
         ("runtime/bad.py", "from ..nn import NFSM", "runtime/bad.py, line 1: runtime may not import nn"),
         ("tasks/deep/bad.py", "from ... import nn", "tasks/deep/bad.py, line 1: tasks may not import nn"),
         ("tasks/bad.py", "import_module('exactstate.train')", "tasks/bad.py, line 1: tasks may not import train"),
-        ("report/bad.py", "ROWS = 'exactstate.cli.table:rows'", "report/bad.py, line 1: report may not import cli"),
+        ("report/bad.py", "ROWS = 'exactstate.cli.figure:rows'", "report/bad.py, line 1: report may not import cli"),
         ("tasks/bad.py", "import_module(f'exactstate.nn.{name}')", "tasks/bad.py, line 1: tasks may not import nn"),
         ("train/bad.py", "import_module('paper.census')", "train/bad.py, line 1: exactstate may not import paper"),
         ("extract/bad.py", "from exactstate.tasks import task", "extract/bad.py, line 1: extract may not import tasks"),

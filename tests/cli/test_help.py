@@ -18,12 +18,15 @@ from pathlib import Path
 import pytest
 import typer
 
+from exactstate import records
 from exactstate.automata import Mealy, Moore, Policy, write_machine
 from exactstate.certify.sign import sign
 from exactstate.cli._app import GUIDE, program, run
+from exactstate.evaluate import sweep_run
 from exactstate.learning import learn_monitor
 from exactstate.runtime import load
 from exactstate.train import train
+from exactstate.train.run_dir import RunDir
 from tests.certify.certificates import make_key
 from tests.learning.agents import sessions
 from tests.learning.agents import write as write_sessions
@@ -37,7 +40,7 @@ SLOW = ("train ", "demo", "figure ", "doctor", "sweep ", "tasks", "table drift",
 QUICK = ("figure machine S3", "tasks S4 DFF5", "tasks mine.dot", "train mine.dot --out")
 
 
-DESIGNED = {"tasks", "train", "sweep", "extract", "certify", "check", "run", "table", "figure",
+DESIGNED = {"tasks", "train", "sweep", "extract", "certify", "check", "run", "figure",
             "learn", "monitor", "diff", "convert", "conform", "suite"}  # fmt: skip
 
 
@@ -123,6 +126,7 @@ def cast(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("examples")
     learned = folder / "runs" / "S3-42-gradient"
     assert train("S3", out=learned).certified
+    records.append(RunDir(learned).sweeps_path, sweep_run(learned, max_length=256)[1])  # for `figure sweep`
     load(learned / "machine.json").save(folder / "s3.json")
     outputs = ("no", "yes")
     mine = Moore(symbols=("a", "b"), tables=[[1, 0], [0, 0]], states=("p", "q"), outputs=outputs, readout=[0, 1])

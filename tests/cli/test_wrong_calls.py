@@ -125,8 +125,6 @@ CALLS = {
     "figure machine S3 -o s3": "unknown ending 's3'. Known: .svg, .png, .pdf, .dot.",
     "figure drift": "unknown figure 'drift'. Known: machine, tables, sweep.",
     "figure sweep --rows missing.jsonl -o d.svg": "missing.jsonl: there are no sweeps here; `exactstate sweep",
-    "table results": "there is no folder results; name the one that holds training.jsonl and sweeps.jsonl.",
-    "table results --format latex": "invalid value for '--format': 'latex' is not one of 'text', 'markdown'.",
     "table nothing": "there is no folder nothing; name the one that holds training.jsonl",
 }
 

@@ -9,9 +9,9 @@ import pytest
 from exactstate.baselines.cells import CELLS
 from exactstate.errors import InvalidInput
 from exactstate.records import Row
-from exactstate.report.failing_lengths import median
 from paper.failing_lengths import parse_length, published, recipe_notes, results, seeds
-from tests.report.test_failing_lengths import fill, sweep_row
+from paper.lengths import median
+from tests.paper.test_lengths import fill, sweep_row
 
 NUMBERS = published()[1]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from paper.failing_lengths import published
 from paper.summary import behind, profile, summary
-from tests.report.test_failing_lengths import fill, sweep_row
+from tests.paper.test_lengths import fill, sweep_row
 
 TASKS = list(dict.fromkeys(task for task, _ in published()[1]))
 

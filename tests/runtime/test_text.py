@@ -9,9 +9,8 @@ from exactstate import native
 from exactstate.automata import Moore
 from exactstate.runtime import Machine
 from exactstate.runtime.alphabet import Alphabet
-from exactstate.runtime.filter import Filter
-from exactstate.runtime.text import NameWriter, WordDictionary
-from exactstate.runtime.tokenizer import Tokenizer
+from exactstate.runtime.filter import Filter, NameWriter
+from exactstate.runtime.tokenizer import Tokenizer, WordDictionary
 
 ALPHABETS = (
     ("go", "stop", "go on", "go on and on", "(0 1)", "(1 2)", "on"),

@@ -12,8 +12,8 @@ import torch
 from exactstate._types import Ints
 from exactstate.automata.io import write_machine
 from exactstate.certify import certify
-from exactstate.certify.against import difference_from_task
 from exactstate.certify.check import check, summary
+from exactstate.certify.target import difference_from_task
 from exactstate.errors import InvalidConfig, InvalidInput, NotLearned
 from exactstate.records import Row
 from exactstate.report.sentences import claim

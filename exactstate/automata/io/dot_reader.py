@@ -21,8 +21,10 @@ from collections.abc import Sequence
 from exactstate.automata.io.common import DFA_OUTPUTS, Kind, Reading, State, Step, assemble, shown
 from exactstate.automata.io.dot_parser import Edge, Graph, Html, Node, parse_graph
 from exactstate.automata.io.dot_writer import own_machine
-from exactstate.automata.io.dot_writer import to_dot as to_dot
+from exactstate.automata.io.dot_writer import to_dot as text_of
 from exactstate.automata.machine import Semiautomaton
+
+__all__ = ["looks_like", "read", "text_of"]
 
 _SHAPELESS = ("none", "point", "plaintext", "plain")
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from types import ModuleType
 
 from exactstate.automata.io.common import AmbiguousFile, Kind, Missing, Reading
 from exactstate.automata.machine import Semiautomaton
@@ -20,23 +20,11 @@ from exactstate.records import write_atomically
 EXTENSIONS = {"dot": (".dot", ".gv"), "json": (".json",)}
 
 
-class _Format(NamedTuple):
-    read: Callable[[Reading], Semiautomaton]
-    text: Callable[[Semiautomaton], str]
-    looks_like: Callable[[str], bool]
-
-
-def _format(name: str) -> _Format:
-    match name:
-        case "dot":
-            from exactstate.automata.io import dot_reader, dot_writer
-
-            return _Format(dot_reader.read, dot_writer.to_dot, dot_reader.looks_like)
-        case "json":
-            from exactstate.automata.io import json_format
-
-            return _Format(json_format.read, json_format.to_json, json_format.looks_like)
-    raise unknown("format", name, EXTENSIONS)
+def _format(name: str) -> ModuleType:
+    """The module of a format: its `read`, `text_of` and `looks_like`."""
+    if name not in EXTENSIONS:
+        raise unknown("format", name, EXTENSIONS)
+    return import_module(f"exactstate.automata.io.{'dot_reader' if name == 'dot' else 'json_format'}")
 
 
 def read_machine(
@@ -117,7 +105,7 @@ def write_machine(machine: Semiautomaton, path: str | os.PathLike[str], *, forma
 
 def machine_text(machine: Semiautomaton, *, format: str) -> str:
     """The machine as text of a format."""
-    text = _format(format).text(machine)
+    text: str = _format(format).text_of(machine)
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -120,6 +120,9 @@ def looks_like(text: str) -> bool:
     return text[:1000].lstrip().startswith("{")
 
 
+text_of = to_json
+
+
 def _check_kind(reading: Reading, kind: str, fields: dict[str, Any]) -> None:
     accepts = reading.kind == "dfa" and kind == "moore" and tuple(fields["outputs"]) == DFA_OUTPUTS
     if reading.kind not in (None, kind) and not accepts:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from exactstate.automata import Moore, symmetric
-from exactstate.certify.against import difference_from_task, grammar_machine, question_machine, target_machine
 from exactstate.certify.certificate import sealed
 from exactstate.certify.check import check
+from exactstate.certify.target import difference_from_task, grammar_machine, question_machine, target_machine
 from exactstate.tasks import Task, task
 from tests.certify.certificates import certificate
 from tests.certify.forgery import forged
@@ -76,7 +76,7 @@ def test_difference_from_task_of_states_in_another_order() -> None:
 
 
 def story_answers(story: Task) -> tuple[str, ...]:
-    from exactstate.certify.against import task_question
+    from exactstate.certify.target import task_question
 
     question = task_question(story)
     assert question is not None

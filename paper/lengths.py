@@ -1,4 +1,4 @@
-"""The table of failing lengths, by task and cell: `exactstate table FOLDER`.
+"""The table of failing lengths, by task and cell: `python -m paper table lengths --rows FOLDER`.
 
 A folder of rows holds `training.jsonl` (NFSM runs), `baselines.jsonl` (runs of other cells) and `sweeps.jsonl` (length
 sweeps of both). `collect` joins them by task, cell, recipe and seed; `failing_lengths` lays them out. No torch.

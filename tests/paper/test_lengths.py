@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 import pytest
 
 from exactstate import records
-from exactstate.report.failing_lengths import FailingLength, Table, collect, failing_lengths, in_order, median, min_max
+from paper.cli import run
+from paper.lengths import FailingLength, Table, collect, failing_lengths, in_order, median, min_max
 
 
 def sweep_row(**changes: Any) -> dict[str, Any]:
@@ -122,8 +124,26 @@ def test_table_renders_as_text_and_markdown() -> None:
     assert table.markdown().splitlines()[2:5] == ["| a | b |", "| --- | --- |", r"| 1\|2 | <x> |"]
 
 
-def test_tables_need_no_torch(tmp_path: Path) -> None:
-    program = "import sys; sys.modules['torch'] = None; from exactstate.cli._app import run; run(sys.argv[1:])"
+def test_the_table_needs_no_torch(tmp_path: Path) -> None:
+    program = (
+        "import sys; sys.modules['torch'] = None; from pathlib import Path; from paper.lengths import failing_lengths; "
+        "print(failing_lengths(Path(sys.argv[1]))[0].text())"
+    )
     fill(tmp_path, [sweep_row()])
-    done = subprocess.run([sys.executable, "-c", program, "table", str(tmp_path)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True)
     assert "Mamba⁻" in done.stdout, done.stderr
+
+
+def test_the_command_prints_it_in_every_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(tmp_path, [sweep_row()])
+    called = ["table", "lengths", "--rows", str(tmp_path)]
+    assert run(called) == 0
+    assert "Mamba⁻" in capsys.readouterr().out
+    assert run([*called, "--format", "markdown"]) == 0
+    assert "| --- |" in capsys.readouterr().out
+    assert run([*called, "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert (entry["task"], entry["cell"], entry["recipe"], entry["seeds"]) == ("S3", "mamba", "cpu", {"42": "120"})
+    assert "published" not in entry
+    assert run(["table", "lengths", "--rows", str(tmp_path / "nowhere")]) == 2
+    assert "there is no folder" in capsys.readouterr().err

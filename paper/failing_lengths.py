@@ -153,6 +153,11 @@ def seed_cell(result: SeedResult) -> str:
     return mark if result.first_error is None else f"{mark} {result.first_error:.1f}"
 
 
+def seed_cells(group: RunGroup) -> list[str]:
+    """The cells of all seeds."""
+    return [seed_cell(group.seeds[seed]) if seed in group.seeds else NOTHING for seed in SEEDS]
+
+
 def summary_cells(group: RunGroup) -> tuple[str, str, str]:
     """(median failing length, range, seeds that learned); where none did, how far the best one came."""
     if not group.seeds:
@@ -192,9 +197,8 @@ def results(folder: Path) -> tuple[Table, list[Row]]:
     objects: list[Row] = []
     groups = groups_of(folder)
     for place, (task, cell, recipe, group) in enumerate(groups):
-        here = (*(seed_cell(group.seeds[seed]) if seed in group.seeds else NOT_RUN for seed in SEEDS),
-                *summary_cells(group))  # fmt: skip
-        rows.append((task, CELLS[cell].title, NOTHING if recipe is None else f"here, {recipe}", *here))
+        here = (*seed_cells(group), *summary_cells(group))
+        rows.append((task, CELLS[cell].title, recipe or NOTHING, *here))
         entry: Row = {"task": task, "cell": cell, "recipe": recipe, "here": dict(zip(FIELDS, here, strict=True))}
         objects.append(entry)
         if (reported := numbers.get((task, cell))) is not None:
@@ -204,9 +208,9 @@ def results(folder: Path) -> tuple[Table, list[Row]]:
                 rows.append((task, CELLS[cell].title, "published", *there))
     return Table(
         title="Failing length of every seed, here and as published", rows=rows,
-        header=("task", "cell", "source", *FIELDS),
+        header=("task", "cell", "recipe", *FIELDS),
         notes=(
-            "Medians are over the seeds that learned the task.", MARKS, f"{LEGEND} Recipe paper: where the same seed "
+            "Medians are over the seeds that learned the task. –: not run.", MARKS, f"{LEGEND} Recipe paper: where the same seed "
             "ran on several machines, a certified run counts; `python -m paper table paper_full` has all of them.",
             *recipe_notes(folder), f"Published: {source}.",
         ),
@@ -215,14 +219,11 @@ def results(folder: Path) -> tuple[Table, list[Row]]:
 
 def seeds(folder: Path) -> tuple[Table, list[Row]]:
     """(the table, the same as JSON objects): a line for every task, and all seeds of a model in a cell."""
-    groups = {(task, cell, recipe): group.seeds for task, cell, recipe, group in groups_of(folder)}
-    objects: list[Row] = []
-    for task in dict.fromkeys(task for task, _ in published()[1]):
-        line: dict[str, list[str]] = {}
-        for cell, recipe in MODELS:
-            runs = groups.get((task, cell, recipe), {})
-            line[cell] = [seed_cell(runs[seed]) if seed in runs else NOTHING for seed in SEEDS] if runs else [NOT_RUN]
-        objects.append({"task": task, **line})
+    groups = {(task, cell, recipe): seed_cells(group) for task, cell, recipe, group in groups_of(folder)}
+    objects = [
+        {"task": task, **{cell: groups.get((task, cell, recipe), [NOT_RUN]) for cell, recipe in MODELS}}
+        for task in dict.fromkeys(task for task, _ in published()[1])
+    ]
     return Table(
         title=f"Failing length of the seeds {', '.join(map(str, SEEDS))}",
         header=("task", *(CELLS[cell].title for cell, _ in MODELS)),

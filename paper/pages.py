@@ -1,7 +1,8 @@
 """The tables and figures of the documentation, written from the rows: `python -m paper pages`.
 
 A page has a table below a comment that names it, `<!-- python -m paper table summary -->`. The lines of the table are
-replaced by those that the command prints; everything else on the page stays.
+replaced by those that the command prints, with a line break for a dot between two values of a cell; everything else on
+the page stays.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def with_tables(text: str, root: Path = ROOT) -> str:
         if name not in TABLES:
             raise unknown("table", name, TABLES)
         made = make_table(name, root / TABLES[name][1])[0].markdown()
-        table = "\n".join(line for line in made.splitlines() if line.startswith("|"))
+        table = "\n".join(line for line in made.splitlines() if line.startswith("|")).replace(" · ", "<br>")
         return f"{name} -->\n\n{table}\n\n"
 
     return MARKED.sub(lines, text).rstrip() + "\n"

@@ -62,7 +62,7 @@ def test_results_and_seeds_put_runs_beside_the_published(tmp_path: Path) -> None
     fill(tmp_path, rows)
     lines = [row[2:] for row in results(tmp_path)[0].rows if row[:2] == ("S3", "Mamba⁻")]
     assert lines == [
-        ("here, cpu", "100", "140", "≥64k", "×", "not run", "140", "[100; ≥64k]", "3/4"),
+        ("cpu", "100", "140", "≥64k", "×", "–", "140", "[100; ≥64k]", "3/4"),
         ("published", "155", "163", "186", "197", "200", "186", "[155; 200]", "5/5"),
     ]
     assert line_of(tmp_path, "S3")["mamba"] == ["100", "140", "≥64k", "×", "–"]
@@ -91,10 +91,10 @@ def test_results_and_seeds_have_no_empty_cell_and_say_how_far_runs_came(tmp_path
     table, objects = results(tmp_path)
     assert all(cell for row in [*table.rows, *seeds(tmp_path)[0].rows] for cell in row)
     here = {(one["task"], one["cell"], one["recipe"]): tuple(one["here"].values()) for one in objects}
-    rest = ("not run",) * 3
+    rest = ("–",) * 3
     assert here["A5", "aussm", "cpu"] == ("× 11.2", "× 23.0", *rest, "× 23.0", "–", "0/2")
-    assert here["A5", "gru", "cpu"] == ("learned", *rest, "not run", "learned", "–", "1/1")
-    assert here["S4", "nfsm", "gradient"] == ("∞†", *rest, "not run", "∞†", "–", "1/1")
+    assert here["A5", "gru", "cpu"] == ("learned", *rest, "–", "learned", "–", "1/1")
+    assert here["S4", "nfsm", "gradient"] == ("∞†", *rest, "–", "∞†", "–", "1/1")
     assert here["S4", "nfsm", "paper"] == ("… 9.5", "× 9.5", "∞†", *rest[1:], "∞†", "–", "1/3, 1 open")
     assert line_of(tmp_path, "S4")["nfsm"] == ["∞†", "–", "–", "–", "–"]
     assert line_of(tmp_path, "S4")["gru"] == ["not run"]
@@ -105,5 +105,5 @@ def test_results_list_other_tasks_and_recipes_too(tmp_path: Path) -> None:
     found = [(entry["task"], entry["recipe"]) for entry in results(tmp_path)[1] if entry["recipe"]]
     assert found == [("S3", "cpu"), ("S3", "paper"), ("mine", "cpu")]
     assert [row[2] for row in results(tmp_path)[0].rows if row[:2] == ("S3", "Mamba⁻")] == [
-        "here, cpu", "here, paper", "published",
+        "cpu", "paper", "published",
     ]  # fmt: skip

@@ -1,7 +1,7 @@
-"""The table of failing lengths, by task and cell: `python -m paper table lengths --rows FOLDER`.
+"""Failing lengths by task, cell, recipe and seed, from a folder of rows.
 
-A folder of rows holds `training.jsonl` (NFSM runs), `baselines.jsonl` (runs of other cells) and `sweeps.jsonl` (length
-sweeps of both). `collect` joins them by task, cell, recipe and seed; `failing_lengths` lays them out. No torch.
+It holds `training.jsonl` (NFSM runs), `baselines.jsonl` (runs of other cells) and `sweeps.jsonl` (length sweeps of
+both). `collect` joins them; `failing_lengths.py` and `summary.py` lay them out. No torch.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from exactstate.baselines.cells import CELLS
 from exactstate.records import Row
 from exactstate.tasks import NAMES
 
-NOT_LEARNED = "×"
+NOT_LEARNED, OPEN, UNSWEPT, NOT_RUN, NOTHING = "×", "…", "learned", "not run", "–"
 DAGGER = "†"
 """Marks a certified run."""
-LEGEND = "† the extracted tables match the target exactly, which proves every length. k = 1024, M = 1024 k."
+ALWAYS = f"∞{DAGGER}"
+"""Certified, not swept."""
 UNITS = {"k": 1 << 10, "M": 1 << 20}
 
 
@@ -81,8 +82,8 @@ def median(lengths: Sequence[FailingLength]) -> FailingLength | None:
 
 
 def min_max(lengths: Sequence[FailingLength]) -> str:
-    """`[minimum; maximum]`, empty for no lengths."""
-    return f"[{min(lengths)}; {max(lengths)}]" if lengths else ""
+    """`[minimum; maximum]`, a dash for no lengths."""
+    return f"[{min(lengths)}; {max(lengths)}]" if lengths else NOTHING
 
 
 @dataclass
@@ -114,9 +115,12 @@ class SeedResult:
         return (not length.at_least, batch) > (not current.at_least, self.batch)
 
     def __str__(self) -> str:
-        if not self.learned:
-            return NOT_LEARNED
-        return f"{'not swept' if self.failing is None else self.failing}{DAGGER if self.certified else ''}"
+        """A failing length, or how far it came."""
+        if self.learned:
+            dagger = DAGGER if self.certified else ""
+            return f"{self.failing}{dagger}" if self.failing else ALWAYS if dagger else UNSWEPT
+        mark = OPEN if self.learned is None else NOT_LEARNED
+        return mark if self.first_error is None else f"{mark} {self.first_error:.1f}"
 
 
 @dataclass
@@ -140,16 +144,21 @@ class RunGroup:
         return [result.failing for result in self.seeds.values() if result.learned and result.failing is not None]
 
     def summary(self) -> tuple[str, str, str]:
-        """(median failing length, range, seeds that learned)."""
-        count = f"{self.learned}/{len(self.seeds)}"
+        """(median failing length, range, seeds that learned); where none did, how far the best one came."""
+        if not self.seeds:
+            return NOT_RUN, NOTHING, NOTHING
+        counts = [f"{self.learned}/{len(self.seeds)}"]
+        if open_runs := sum(result.learned is None for result in self.seeds.values()):
+            counts.append(f"{open_runs} open")
         if not self.learned:
-            return NOT_LEARNED, "", count
+            best = max(self.seeds.values(), key=lambda result: result.first_error or 0.0)
+            return str(best), NOTHING, ", ".join(counts)
+        if not self.lengths:
+            return ALWAYS if self.certified else UNSWEPT, NOTHING, ", ".join(counts)
+        if len(self.lengths) < self.learned:
+            counts.append(f"{len(self.lengths)} swept")
         dagger = DAGGER if self.certified else ""
-        middle = median(self.lengths)
-        if middle is None:
-            return f"{'certified' if dagger else 'learned'}, not swept{dagger}", "", count
-        swept = "" if len(self.lengths) == self.learned else f", {len(self.lengths)} swept"
-        return f"{middle}{dagger}", min_max(self.lengths), count + swept
+        return f"{median(self.lengths)}{dagger}", min_max(self.lengths), ", ".join(counts)
 
 
 Collected = dict[tuple[str, str], dict[str, RunGroup]]
@@ -194,21 +203,3 @@ def in_order(groups: Collected) -> Iterator[tuple[str, str, str, RunGroup]]:
     for task, cell in sorted(groups, key=place):
         for recipe in sorted(groups[task, cell]):
             yield task, cell, recipe, groups[task, cell][recipe]
-
-
-def failing_lengths(folder: Path) -> tuple[Table, list[Row]]:
-    """(the table of medians, the same with every seed as JSON objects) of every task, cell and recipe in the rows."""
-    rows, objects, previous = [], [], None
-    for task, cell, recipe, group in in_order(collect(folder)):
-        length, span, learned = group.summary()
-        title = CELLS[cell].title if cell in CELLS else cell
-        rows.append((task if task != previous else "", title, recipe, length, span, learned))
-        objects.append({
-            "task": task, "cell": cell, "recipe": recipe, "failing_length": length, "range": span, "learned": learned,
-            "seeds": {str(seed): str(result) for seed, result in sorted(group.seeds.items())},
-        })  # fmt: skip
-        previous = task
-    return Table(
-        title="Failing length", header=("task", "cell", "recipe", "failing length", "range", "learned"), rows=rows,
-        notes=("Median over the seeds that learned the task. ≥ L: no failure up to L. × no seed learned it.", LEGEND),
-    ), objects  # fmt: skip

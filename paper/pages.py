@@ -21,7 +21,6 @@ TABLES = {
     "behind": ("Where fewer seeds are run or learned here than in the paper.", "results"),
     "profile": ("The settings of a baseline here and in the paper.", "results"),
     "results": ("Failing length of every seed by every recipe, and the published one.", "results"),
-    "lengths": ("Median failing length of every task, cell and recipe in a folder of rows, as it is.", "results"),
     "comparison": ("NFSM, GRU, LSTM and Mamba⁻ in the same plain model at equal CPU time.", "results/comparison.jsonl"),
     "supervision": (
         "Machines learned from the last label, from outputs, from wrong labels and from clouds of vectors.",
@@ -44,7 +43,7 @@ TABLES = {
     ),
 }  # fmt: skip
 """By name: what the table shows, and where its rows are. A folder goes to the function of that name in
-`paper.summary`, `paper.lengths` or `paper.failing_lengths`, the rows of a file to NAME_table in `paper.tables`."""
+`paper.summary` or `paper.failing_lengths`, the rows of a file to NAME_table in `paper.tables`."""
 PAGES = (
     "docs/results.md", "docs/failing-lengths.md", "docs/theory/error-control.md", "docs/theory/counting.md",
     "paper/trials.md",
@@ -54,13 +53,12 @@ MARKED = re.compile(r"(?<=<!-- python -m paper table )(\w+) -->\n+(?:\|.*\n)*\n*
 
 def make_table(name: str, rows: Path) -> tuple[Table, list[records.Row]]:
     """(a table of `TABLES`, what it was made of) from a folder or a file of rows."""
-    from paper import failing_lengths, lengths, summary, tables
+    from paper import failing_lengths, summary, tables
 
     if TABLES[name][1] == "results":
-        whole = {"lengths": lengths.failing_lengths, "results": failing_lengths.results, "seeds": failing_lengths.seeds,
-                 "summary": summary.summary, "behind": summary.behind,
-                 "profile": summary.profile}  # fmt: skip
-        return whole[name](rows)
+        module = summary if hasattr(summary, name) else failing_lengths
+        whole: tuple[Table, list[records.Row]] = getattr(module, name)(rows)
+        return whole
     found = list(records.read(rows))
     return getattr(tables, f"{name}_table")(found), found
 

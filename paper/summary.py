@@ -7,8 +7,8 @@ from pathlib import Path
 from exactstate.baselines.cells import CELLS
 from exactstate.records import Row
 from exactstate.train.recipes import configure
-from paper.failing_lengths import ALWAYS, MARKS, MODELS, NOTHING, SEEDS, groups_of, published, summary_cells
-from paper.lengths import RunGroup, Table
+from paper.failing_lengths import MARKS, MODELS, SEEDS, groups_of, published
+from paper.lengths import ALWAYS, NOTHING, RunGroup, Table
 
 COMPARED = (("nfsm", "paper"), *MODELS)
 
@@ -38,7 +38,7 @@ def summary(folder: Path) -> tuple[Table, list[Row]]:
 
 
 def _here(group: RunGroup) -> str:
-    middle, _, learned = summary_cells(group)
+    middle, _, learned = group.summary()
     return _with_count(ALWAYS if group.certified else middle, learned)
 
 

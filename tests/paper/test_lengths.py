@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +10,7 @@ from typing import Any
 import pytest
 
 from exactstate import records
-from paper.cli import run
-from paper.lengths import FailingLength, Table, collect, failing_lengths, in_order, median, min_max
+from paper.lengths import FailingLength, Table, collect, in_order, median, min_max
 
 
 def sweep_row(**changes: Any) -> dict[str, Any]:
@@ -29,15 +27,15 @@ def fill(folder: Path, sweeps: list[dict[str, Any]], **others: list[dict[str, An
     return folder
 
 
-def line(folder: Path, task: str, cell: str) -> dict[str, Any]:
-    """The one object of a task and cell, without the two."""
-    (found,) = (entry for entry in failing_lengths(folder)[1] if (entry["task"], entry["cell"]) == (task, cell))
-    return {key: found[key] for key in ("failing_length", "range", "learned")}
+def line(folder: Path, task: str, cell: str) -> tuple[str, str, str]:
+    """(median, range, learned) of the one recipe of a task and cell."""
+    (group,) = collect(folder)[task, cell].values()
+    return group.summary()
 
 
 def test_failing_length_without_a_failure_sorts_last() -> None:
     assert min_max([FailingLength(10**7), FailingLength(64, at_least=True), FailingLength(5)]) == "[5; ≥64]"
-    assert min_max([]) == ""
+    assert min_max([]) == "–"
 
 
 def test_median_of_an_open_pair_is_the_lower() -> None:
@@ -46,55 +44,48 @@ def test_median_of_an_open_pair_is_the_lower() -> None:
     assert median([]) is None
 
 
-def test_failing_lengths_of_an_empty_folder(tmp_path: Path) -> None:
-    assert failing_lengths(tmp_path)[1] == []
+def test_collect_of_an_empty_folder(tmp_path: Path) -> None:
+    assert not collect(tmp_path)
 
 
-def test_failing_lengths_takes_the_median_over_the_seeds_that_learned(tmp_path: Path) -> None:
+def test_summary_takes_the_median_over_the_seeds_that_learned(tmp_path: Path) -> None:
     rows = [
         sweep_row(failing_length=100), sweep_row(seed=43, failing_length=140), sweep_row(seed=44, failing_length=None),
         sweep_row(seed=45, failing_length=3, learned=False),
     ]  # fmt: skip
-    found = line(fill(tmp_path, rows), "S3", "mamba")
-    assert found == {"failing_length": "140", "range": "[100; ≥64k]", "learned": "3/4"}
+    assert line(fill(tmp_path, rows), "S3", "mamba") == ("140", "[100; ≥64k]", "3/4")
+    seeds = collect(tmp_path)["S3", "mamba"]["cpu"].seeds
+    assert {seed: str(result) for seed, result in seeds.items()} == {42: "100", 43: "140", 44: "≥64k", 45: "×"}
 
 
-def test_failing_lengths_have_every_seed(tmp_path: Path) -> None:
-    fill(tmp_path, [sweep_row(failing_length=100), sweep_row(seed=7, learned=False), sweep_row(task="S4", seed=44)])
-    table, objects = failing_lengths(tmp_path)
-    assert table.rows[0] == ("S3", "Mamba⁻", "cpu", "100", "[100; 100]", "1/2")
-    assert [entry["seeds"] for entry in objects] == [{"7": "×", "42": "100"}, {"44": "120"}]
-
-
-def test_failing_lengths_marks_certificates_with_a_dagger(tmp_path: Path) -> None:
+def test_summary_marks_certificates_with_a_dagger(tmp_path: Path) -> None:
     trained = [
         {"task": "S3", "recipe": "induce", "seed": seed, "certified": True, "heads_given": None} for seed in (42, 43)
     ]
     swept = sweep_row(cell="nfsm", recipe="induce", failing_length=None, max_length=1 << 20, certified=True)
     fill(tmp_path, [], training=trained)
-    assert line(tmp_path, "S3", "nfsm")["failing_length"] == "certified, not swept†"
+    assert line(tmp_path, "S3", "nfsm") == ("∞†", "–", "2/2")
     fill(tmp_path, [swept])
-    assert line(tmp_path, "S3", "nfsm") == {
-        "failing_length": "≥1M†",
-        "range": "[≥1M; ≥1M]",
-        "learned": "2/2, 1 swept",
-    }
+    assert line(tmp_path, "S3", "nfsm") == ("≥1M†", "[≥1M; ≥1M]", "2/2, 1 swept")
     fill(tmp_path, [], training=[{**trained[0], "seed": 44, "certified": False}])
-    assert line(tmp_path, "S3", "nfsm")["learned"] == "2/3, 1 swept"
+    assert line(tmp_path, "S3", "nfsm")[2] == "2/3, 1 swept"
     fill(tmp_path, [], training=[{**trained[0], "seed": 45, "heads_given": [6]}])
-    assert line(tmp_path, "S3", "nfsm")["learned"] == "2/3, 1 swept", "given heads are a different experiment"
+    assert line(tmp_path, "S3", "nfsm")[2] == "2/3, 1 swept", "given heads are a different experiment"
 
 
-def test_failing_lengths_of_a_task_that_no_seed_learned(tmp_path: Path) -> None:
-    fill(tmp_path, [], baselines=[{"task": "S4", "cell": "aussm", "recipe": "cpu", "seed": 42, "learned": False}])
-    assert line(tmp_path, "S4", "aussm") == {"failing_length": "×", "range": "", "learned": "0/1"}
+def test_summary_of_a_task_that_no_seed_learned(tmp_path: Path) -> None:
+    failed = {"task": "S4", "cell": "aussm", "recipe": "cpu", "learned": False}
+    fill(tmp_path, [], baselines=[{**failed, "seed": 42}])
+    assert line(tmp_path, "S4", "aussm") == ("×", "–", "0/1")
+    fill(tmp_path, [], baselines=[{**failed, "seed": 43, "first_error": 9.25}])
+    assert line(tmp_path, "S4", "aussm") == ("× 9.2", "–", "0/2")
 
 
 def test_collect_ignores_unfinished_baselines(tmp_path: Path) -> None:
     row = {"task": "S4", "cell": "aussm", "recipe": "paper", "seed": 42, "learned": False, "finished": False}
     assert not collect(fill(tmp_path, [], baselines=[row]))
     fill(tmp_path, [], baselines=[{**row, "finished": True}])
-    assert line(tmp_path, "S4", "aussm")["learned"] == "0/1"
+    assert line(tmp_path, "S4", "aussm")[2] == "0/1"
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -106,7 +97,7 @@ def test_collect_keeps_the_more_informative_of_two_sweeps(tmp_path: Path, swappe
         (sweep_row(task="S4", failing_length=7, format="float16"), sweep_row(task="S4", failing_length=91)),
     ]
     fill(tmp_path, [row for pair in pairs for row in (reversed(pair) if swapped else pair)])
-    medians = [line(tmp_path, task, "mamba")["failing_length"] for task in ("Z2", "Z16", "S3", "S4")]
+    medians = [line(tmp_path, task, "mamba")[0] for task in ("Z2", "Z16", "S3", "S4")]
     assert medians == ["9000", "≥64k", "90", "91"]
 
 
@@ -124,26 +115,11 @@ def test_table_renders_as_text_and_markdown() -> None:
     assert table.markdown().splitlines()[2:5] == ["| a | b |", "| --- | --- |", r"| 1\|2 | <x> |"]
 
 
-def test_the_table_needs_no_torch(tmp_path: Path) -> None:
+def test_collect_needs_no_torch(tmp_path: Path) -> None:
     program = (
-        "import sys; sys.modules['torch'] = None; from pathlib import Path; from paper.lengths import failing_lengths; "
-        "print(failing_lengths(Path(sys.argv[1]))[0].text())"
+        "import sys; sys.modules['torch'] = None; from pathlib import Path; from paper.lengths import collect; "
+        "print(*collect(Path(sys.argv[1])))"
     )
     fill(tmp_path, [sweep_row()])
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True)
-    assert "Mamba⁻" in done.stdout, done.stderr
-
-
-def test_the_command_prints_it_in_every_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fill(tmp_path, [sweep_row()])
-    called = ["table", "lengths", "--rows", str(tmp_path)]
-    assert run(called) == 0
-    assert "Mamba⁻" in capsys.readouterr().out
-    assert run([*called, "--format", "markdown"]) == 0
-    assert "| --- |" in capsys.readouterr().out
-    assert run([*called, "--json"]) == 0
-    (entry,) = json.loads(capsys.readouterr().out)
-    assert (entry["task"], entry["cell"], entry["recipe"], entry["seeds"]) == ("S3", "mamba", "cpu", {"42": "120"})
-    assert "published" not in entry
-    assert run(["table", "lengths", "--rows", str(tmp_path / "nowhere")]) == 2
-    assert "there is no folder" in capsys.readouterr().err
+    assert done.stdout == "('S3', 'mamba')\n", done.stderr

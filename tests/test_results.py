@@ -151,31 +151,6 @@ def tables_of(page: str) -> set[str]:
     return {line for line in (RESULTS.parent / page).read_text(encoding="utf-8").splitlines() if line.startswith("| ")}
 
 
-TABLES = {
-    "comparison": ("docs/results.md", tables.comparison_table),
-    "supervision": ("docs/results.md", tables.supervision_table),
-    "protocols": ("docs/results.md", tables.protocols_table),
-    "text": ("docs/results.md", tables.text_table),
-    "story_learning": ("paper/trials.md", tables.story_learning_table),
-    "paper_full": ("paper/trials.md", tables.paper_full_table),
-}
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_the_table_of_a_campaign_on_a_page_is_the_rows(name: str) -> None:
-    rows, (page, make) = list(records.read(RESULTS / f"{name}.jsonl")), TABLES[name]
-    lines = {line for line in make(rows).markdown().splitlines() if line.startswith("| ")}
-    assert len(lines) > 3
-    assert lines <= tables_of(page)
-    wrong = {
-        **rows[0], "certified": not rows[0].get("certified"), "steps": 1,
-        "accuracy": dict.fromkeys(("64", "512", "4096", "32768"), 0.5),
-        "64": {"answers": 0.5, "nats": 2.0, "entropy": None},
-    }  # fmt: skip
-    others = {line for line in make([wrong, *rows[1:]]).markdown().splitlines() if line.startswith("| ")}
-    assert not others <= tables_of(page)
-
-
 def test_sentences_of_the_results_are_the_rows() -> None:
     page = " ".join((RESULTS.parent / "docs" / "results.md").read_text(encoding="utf-8").split())
     rows = list(records.read(RESULTS / "supervision.jsonl"))

@@ -8,15 +8,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
 
-from exactstate.automata import Moore, minimize, tomita
 from exactstate.errors import BudgetExceeded, NotLearned, unknown
 from exactstate.evaluate.sweep_run import sweep_run
-from exactstate.learning import infer_machine
 from exactstate.records import Row
-from exactstate.tasks import OutputTask, Task
 from exactstate.tasks import task as get_task
 from exactstate.train import EndToEndConfig, Run, RunDir, TrainConfig, configure, train
 from exactstate.train.config import wide_heads
@@ -364,72 +360,6 @@ def geometry_jobs(options: Options) -> Iterator[Job]:
             yield Job({"kind": "run", "model": cell, "seed": seed}, partial(geometry.geometry_rows, cell, seed, folder))
 
 
-NO_YES = ("no", "yes")
-
-
-def output_machines() -> Iterator[tuple[str, Moore]]:
-    """Machines by name; in some, few words or states distinguish the outputs."""
-    yield from ((f"Tomita{k}", tomita(k)) for k in range(1, 8))
-    for n, A in ((10, 2), (10, 3), (30, 2), (30, 3), (60, 2), (100, 2)):
-        yield f"random, {n} states, {A} symbols", random_machine(n, A, 42)
-    for name in ("Z16", "S4", "A5", "S5"):
-        yield f"{name} in two colours", two_colors(name)
-    for n in (10, 30):
-        yield f"random, {n} states, one says yes", random_machine(n, 2, 42, rare=True)
-    for n in (4, 8, 12, 16):
-        yield f"lock of {n} symbols", combination_lock(n)
-
-
-def random_machine(n: int, A: int, seed: int, *, rare: bool = False) -> Moore:
-    """Random transitions and outputs; with `rare`, a single state outputs yes."""
-    generator = np.random.default_rng(seed)
-    tables = generator.integers(0, n, (A, n))
-    readout = (np.arange(n) == n - 1).astype(int) if rare else generator.integers(0, 2, n)
-    return Moore(symbols=tuple("abc"[:A]), tables=tables, outputs=NO_YES, readout=readout)
-
-
-def two_colors(name: str) -> Moore:
-    """A group with a random bit as output."""
-    machine = get_task(name).machine
-    readout = np.random.default_rng(42).integers(0, 2, machine.n_states)
-    return Moore(symbols=machine.symbols, tables=machine.tables, outputs=NO_YES, readout=readout)
-
-
-def combination_lock(n: int) -> Moore:
-    """Outputs yes forever after n times 'a' in a row; any 'b' before that starts anew."""
-    onward = np.minimum(np.arange(n + 1) + 1, n)
-    return Moore(
-        symbols=("a", "b"), tables=np.stack([onward, np.where(np.arange(n + 1) == n, n, 0)]), outputs=NO_YES,
-        readout=(np.arange(n + 1) == n).astype(int),
-    )  # fmt: skip
-
-
-def output_row(kind: str, machine: Moore, seed: int) -> Row:
-    """Learn a machine from its outputs alone; its row."""
-    task = Task.of(machine, name=kind)
-    row: Row = {
-        "kind": kind, "seed": seed, "symbols": machine.n_symbols, "states": minimize(machine).n_states,
-        "certified": False, "words": None, "heads": None, "steps": None, "restarts": None, "proved": [],
-    }  # fmt: skip
-    started = time.perf_counter()
-    try:
-        run = train(task, recipe="induce", seed=seed, supervise="outputs")
-    except NotLearned as error:
-        return {**row, "verdict": str(error), "seconds": round(time.perf_counter() - started, 3)}
-    return {
-        **row, "certified": run.certified, "heads": list(run.heads), "steps": run.steps, "restarts": run.restarts,
-        "seconds": round(run.seconds, 3), "verdict": run.verdict.explain(),
-        "proved": list(run.certificate().proved) if run.certified else [],
-        "words": infer_machine(OutputTask.of_task(task), np.random.default_rng(seed)).words,
-    }  # fmt: skip
-
-
-def output_jobs(options: Options) -> Iterator[Job]:
-    for kind, machine in output_machines():
-        for seed in options.seeds:
-            yield Job({"kind": kind, "seed": seed}, partial(output_row, kind, machine, seed))
-
-
 CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
     Campaign(
         name="training", file="training.jsonl", jobs=training_jobs, tasks=ALGEBRAIC, recipe="induce",
@@ -485,10 +415,6 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
     Campaign(
         name="counting", file="counting.jsonl", jobs=counting_jobs,
         summary="Count modulo 2 to 16 by a rotation in floats, by integers that wrap, and by a table.",
-    ),
-    Campaign(
-        name="outputs", file="outputs.jsonl", jobs=output_jobs, seeds=(42, 43, 44),
-        summary="Learn machines of many kinds from their outputs alone.",
     ),
     Campaign(
         name="stories", file="tso.jsonl", jobs=story_jobs, tasks=("TSO3", "TSO4", "TSO5"), settings={"alone": False},

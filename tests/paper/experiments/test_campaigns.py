@@ -13,12 +13,12 @@ from exactstate.certify.check import check
 from exactstate.train import Run, configure
 from exactstate.train.recipes import RECIPES
 from paper.cli import run as command
-from paper.experiments.campaigns import CAMPAIGNS, free_story_row, output_machines, output_row, stack_row
+from paper.experiments.campaigns import CAMPAIGNS, free_story_row, stack_row
 
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize("name", ["training", "outputs", "stories", "story_stream", "geometry"])
+@pytest.mark.parametrize("name", ["training", "stories", "story_stream", "geometry"])
 def test_jobs_are_done_by_the_stored_rows(name: str) -> None:
     """Every job of these campaigns has its row, so that repeating the command computes nothing."""
     campaign = CAMPAIGNS[name]
@@ -89,10 +89,3 @@ def test_free_story_row_reports_how_far_it_got() -> None:
     assert (row["recipe"], row["certified"], row["steps"]) == ("paper", False, 1)
     assert row["loss"] > 0
     assert 0 <= row["first_error"] <= 16
-
-
-def test_output_row_of_a_lock() -> None:
-    machine = dict(output_machines())["lock of 4 symbols"]
-    row = output_row("lock of 4 symbols", machine, 42)
-    assert (row["states"], row["certified"]) == (5, True)
-    assert row["words"] > 0

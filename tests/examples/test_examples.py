@@ -19,6 +19,8 @@ SHOWS = {
     "from_dot_to_certificate": r"after every word of any length equals the target's.*not certified: after 'coin",
     "in_your_own_model": r"alone.*step 200: .* 512 tokens [5-8].*NFSM.*step 200: .* 512 tokens 100\.0%",
     "machine_elsewhere": r"cc: .*as in Python|cc is not installed",
+    "ppo": r"corridors of 10,000 steps: 100% turned right",
+    "recurrent_ppo": r"corridors of 1,000 steps: 100% turned right",
     "stream_a_log": r"event \d,?\d*: '\w+' after '\w+': alarm.*20,000 events read, [1-9][0-9]* of them in state alarm",
     "t_maze": r"after 100,000 steps: .* all correct",
     "certified_language_model": r"certified: .* every word of the grammar.*float64, float32.*certificate checks: True",

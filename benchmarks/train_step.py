@@ -30,7 +30,7 @@ from exactstate.tasks import task as get_task
 from exactstate.train import EndToEndConfig, TrainConfig, fast_gradient, train
 from exactstate.train.end_to_end import CLIP
 
-CASES = {"S3": (3, 2), "Z16": (16,), "A5": (5, 12), "M11": (11, 11, 11, 11)}
+CASES = {"S3": (3, 2), "S4": (4, 3, 2), "Z16": (16,), "A5": (5, 12), "M11": (11, 11, 11, 11)}
 SEED, RATIO, SCALE = 7, 10.0, 10.0
 CLOSE = 1e-6
 """Largest difference of gradients in float64, relative to the largest entry: the dense step keeps mask weights below

@@ -72,7 +72,8 @@ app.add_typer(figure, name="figure")
 def census(form: Format = Form.text, as_json: AsJson = False) -> None:
     """Print scan-compatible affine recurrences with their spectra and what each can track at every length.
 
-    The last column is measured: the spectral radii of 40 random matrices of the architecture.
+    The last column is measured: the spectral radii of 40 random matrices of the architecture. Sources, recurrences and
+    notes are in --json.
 
     Examples:
 
@@ -80,15 +81,10 @@ def census(form: Format = Form.text, as_json: AsJson = False) -> None:
         python -m paper table census --format markdown > census.md
     """
     from paper.census import census_rows
-    from paper.tables import census_table, show_census
+    from paper.tables import census_table
 
     rows = census_rows()
-    if as_json:
-        print_json(rows)
-    elif form is Form.text:
-        show_census(rows)
-    else:
-        print(census_table(rows).markdown())
+    print_json(rows) if as_json else print(getattr(census_table(rows), form)())
 
 
 def _table_verb(name: str) -> Callable[..., None]:
@@ -109,26 +105,6 @@ def _table_verb(name: str) -> Callable[..., None]:
 
 for _name in TABLES:
     table.command(_name)(_table_verb(_name))
-
-
-@table.command("drift")
-def drift(form: Format = Form.text, as_json: AsJson = False) -> None:
-    """Print the first step at which a rotation, rounded once to each number format, is decoded wrongly.
-
-    From the rows of `python -m paper figure drift`, which are computed if `results` has none.
-
-    Examples:
-
-        python -m paper table drift
-        python -m paper table drift --format markdown > drift.md
-    """
-    from paper.tables import drift_table
-
-    rows = figure_rows(FIGURES["drift"])
-    if as_json:
-        print_json([row for row in rows if row["kind"] == "summary"])
-    else:
-        print(getattr(drift_table(rows), form)())
 
 
 @figure.command("realization")

@@ -6,15 +6,15 @@ named on the page with the command that makes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from exactstate import records
+from paper.census import census_rows
 from paper.figures.registry import FIGURES, FigureSpec
 from paper.lengths import Table
 from paper.pages import TABLES, make_table
-from paper.tables import census_table, drift_table
+from paper.tables import census_table
 
 PAGE = Path(__file__).parent / "overview.html"
 FIRST = ("summary", "seeds", "behind", "profile")
@@ -60,7 +60,8 @@ def write_overview(folder: Path, results: Path = Path("results")) -> Overview:
     for name, (about, place) in TABLES.items():
         shown = _table(name, about, results.parent / place if place != "results" else results)
         (found.first if name in FIRST else found.tables).append(shown)
-    found.tables += list(_computed_tables(results))
+    about = "Scan-compatible affine recurrences with their spectra and what each can track at every length."
+    found.tables.append(Shown("census", about, "python -m paper table census", census_table(census_rows())))
     found.figures = draw_figures(folder, results)
     records.write_atomically(folder / "index.html", _page(found))
     return found
@@ -71,18 +72,6 @@ def _table(name: str, about: str, rows: Path) -> Shown:
     if not rows.exists():
         return Shown(name, about, command, missing=f"there are no rows: {rows.name}")
     return Shown(name, about, command, make_table(name, rows)[0])
-
-
-def _computed_tables(results: Path) -> Iterator[Shown]:
-    from paper.census import census_rows
-
-    about = "Scan-compatible affine recurrences with their spectra and what each can track at every length."
-    yield Shown("census", about, "python -m paper table census", census_table(census_rows()))
-    drift, about = results / "drift.jsonl", "First wrong step of a rotation that was rounded once, by number format."
-    if drift.exists():
-        yield Shown("drift", about, "python -m paper table drift", drift_table(list(records.read(drift))))
-    else:
-        yield Shown("drift", about, "python -m paper table drift", missing="there are no rows: drift.jsonl")
 
 
 def draw_figures(folder: Path, results: Path = Path("results")) -> list[Shown]:

@@ -38,6 +38,7 @@ TABLES = {
     "counting": (
         "First wrong step of counters modulo 2 to 16, in floats, integers and by a table.", "results/counting.jsonl",
     ),
+    "drift": ("First wrong step of a rotation that was rounded once, by number format.", "results/drift.jsonl"),
     "protocols": (
         "Public protocol machines, learned from their states and from their outputs.", "results/protocols.jsonl",
     ),

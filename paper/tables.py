@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from exactstate.baselines.cells import CELLS
-from exactstate.cli._output import show
 from exactstate.records import Row
 from paper.lengths import Table
 
@@ -20,30 +19,14 @@ CENSUS_NOTES = (
 
 
 def census_table(rows: Sequence[Row]) -> Table:
-    """All columns."""
-    header = ("architecture", "source", "recurrence", "transition", "spectrum", "branch", "rho measured", "note")
-    return Table(title=CENSUS_TITLE, header=header, rows=[_cells(row) for row in rows], notes=CENSUS_NOTES)
-
-
-def show_census(rows: Sequence[Row]) -> None:
-    """Print it on the terminal, folded to its width, without the recurrences and notes that would not fit."""
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    table = RichTable(box=None, pad_edge=False, header_style="bold", title=CENSUS_TITLE, title_justify="left")
-    for name in ("architecture", "transition", "spectrum", "branch", "rho measured"):
-        table.add_column(name, overflow="fold")
+    """A line for every architecture, without what is too wide: sources, recurrences and notes."""
+    named = ("name", "transition", "spectrum", "branch")
+    lines = []
     for row in rows:
-        name, _, _, transition, spectrum, branch, measured, _ = _cells(row)
-        table.add_row(*map(Text, (name, transition, spectrum, branch, measured)))
-    show(table, Text("\n" + "\n".join(CENSUS_NOTES), style="dim"))
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    low, high = (format_radius(radius) for radius in row["rho"])
-    measured = low if low == high else f"{low} .. {high}"
-    named = ("name", "source", "recurrence", "transition", "spectrum", "branch")
-    return (*(row[key] for key in named), measured, row["note"])
+        low, high = (format_radius(radius) for radius in row["rho"])
+        lines.append((*(row[key] for key in named), low if low == high else f"{low} .. {high}"))
+    header = ("architecture", "transition", "spectrum", "branch", "rho measured")
+    return Table(title=CENSUS_TITLE, header=header, rows=lines, notes=CENSUS_NOTES)
 
 
 def format_radius(radius: float) -> str:

@@ -104,12 +104,6 @@ def test_table_drift_in_other_formats(form: str, part: str, capsys: Captured) ->
     assert part in capsys.readouterr().out
 
 
-def test_table_drift_as_json_is_the_summaries(capsys: Captured) -> None:
-    write("results/drift.jsonl", DRIFT)
-    assert run(["table", "drift", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == DRIFT[:1]
-
-
 @pytest.mark.parametrize("name", ["results", "seeds"])
 def test_table_of_lengths_in_every_format(name: str, tmp_path: Path, capsys: Captured) -> None:
     for form, part in (("text", "Mamba⁻"), ("markdown", "| --- |")):

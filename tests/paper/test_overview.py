@@ -13,7 +13,7 @@ from paper.pages import ROOT, TABLES
 def test_write_overview_from_the_rows_of_the_repository(tmp_path: Path) -> None:
     found = write_overview(tmp_path, ROOT / "results")
     assert found.missing == []
-    assert {one.name for one in (*found.first, *found.tables)} == {*TABLES, "census", "drift"}
+    assert {one.name for one in (*found.first, *found.tables)} == {*TABLES, "census"}
     page = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "Missing" not in page
     pictures = re.findall(r'<img src="([^"]+)"', page)
@@ -29,7 +29,7 @@ def test_write_overview_names_what_has_no_rows(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     found = write_overview(tmp_path / "page", tmp_path / "results")
     missing = {one.name for one in found.missing}
-    assert missing == {*FIGURES, *(name for name, (_, place) in TABLES.items() if place != "results"), "drift"}
+    assert missing == {*FIGURES, *(name for name, (_, place) in TABLES.items() if place != "results")}
     page = (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
     assert "there are no rows: counting.jsonl" in page
     assert "make them with `python -m paper run geometry`".replace("`", "`") in page

@@ -21,7 +21,7 @@ def test_tables_of_a_page_are_the_rows(name: str) -> None:
 
 def test_every_table_is_on_a_page() -> None:
     named = {mark[1] for name in PAGES for mark in MARKED.finditer((ROOT / name).read_text(encoding="utf-8"))}
-    assert named == set(TABLES)
+    assert named == {*TABLES} - {"drift"}  # docs/precision.md has its summaries
 
 
 def test_with_tables_follows_the_rows(tmp_path: Path) -> None:

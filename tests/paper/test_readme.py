@@ -32,7 +32,7 @@ def test_readme_commands_exist(command: str, capsys: pytest.CaptureFixture[str])
 
 def test_readme_lists_every_figure_campaign_and_file() -> None:
     assert {command.split()[1] for command in COMMANDS if command.startswith("figure ")} == {*FIGURES, "realization"}
-    assert {command.split()[1] for command in COMMANDS if command.startswith("table ")} == {*TABLES, "census", "drift"}
+    assert {command.split()[1] for command in COMMANDS if command.startswith("table ")} == {*TABLES, "census"}
     assert set(re.findall(r"^\| `([a-z_]+)` \|", README, re.MULTILINE)) == set(CAMPAIGNS)
     for name in ("theory", "figures", "experiments", *(path.name for path in FOLDER.glob("[a-z]*.py"))):
         assert f"`{name}" in README, name

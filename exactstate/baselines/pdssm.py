@@ -45,7 +45,7 @@ from exactstate.nn.init import fan_in_
 
 CACHED, PARALLEL = 1 << 18, 1 << 26
 """Entries of the matrices that exist at a time, on a CPU and on other devices."""
-FEWEST = 32
+MIN_MIXTURES = 32
 """Mixtures taken at a time at least: with fewer side by side, a reduction over rows leaves the vector units idle."""
 
 
@@ -120,7 +120,7 @@ def _scores(mixtures: Tensor, dictionary: Tensor, workspace: Workspace) -> Tenso
 
 
 def _pieces(mixtures: Tensor, N: int) -> list[slice]:
-    size = max(FEWEST, (CACHED if mixtures.device.type == "cpu" else PARALLEL) // (N * N))
+    size = max(MIN_MIXTURES, (CACHED if mixtures.device.type == "cpu" else PARALLEL) // (N * N))
     return [slice(at, at + size) for at in range(0, len(mixtures), size)]
 
 

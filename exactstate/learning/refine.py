@@ -22,7 +22,7 @@ from exactstate.native import address
 
 MAX_CELLS = 1 << 26
 """Nodes times states up to which a machine is refined: V takes eight bytes for each."""
-ROUNDS = 20
+MAX_ROUNDS = 20
 
 
 def refine(tree: TreeArrays, merged: MergedStates, *, symbols: int, outputs: int, noise: float) -> MergedStates:
@@ -31,7 +31,7 @@ def refine(tree: TreeArrays, merged: MergedStates, *, symbols: int, outputs: int
         return merged
     right, wrong = (round(UNIT * math.log(p)) for p in (1 - noise, noise / max(outputs - 1, 1)))
     mealy = merged.readout.ndim == 2
-    for _ in range(ROUNDS):
+    for _ in range(MAX_ROUNDS):
         total = totals(tree, merged, right, wrong)
         now = merged.tables.reshape(-1)
         gain = total.max(axis=1) - total[np.arange(len(now)), np.maximum(now, 0)]

@@ -19,7 +19,7 @@ from exactstate._types import Ints
 from exactstate.errors import InvalidWord
 
 Word = Sequence[int] | Sequence[str] | str | bytes | bytearray | memoryview | Ints
-MOST_WORDS = 256
+MAX_WORDS = 256
 """Of a symbol that can be read from text."""
 NO_LETTER = 255
 """The number of a byte that is not a symbol; ASCII has at most 128 letters."""
@@ -67,9 +67,9 @@ class Alphabet:
     @cached_property
     def words(self) -> Trie:
         """The symbols of several words, word by word; the entry None is the symbol that ends there."""
-        if self.most_words > MOST_WORDS:
+        if self.most_words > MAX_WORDS:
             raise InvalidWord(
-                f"a symbol of {self.most_words:,} words cannot be read from text, where {MOST_WORDS} is the most; pass "
+                f"a symbol of {self.most_words:,} words cannot be read from text, where {MAX_WORDS} is the most; pass "
                 "symbols as a list."
             )
         root: Trie = {}

@@ -20,7 +20,7 @@ from exactstate.automata import Semiautomaton
 from exactstate.automata.run import smallest_dtype
 from exactstate.errors import BudgetExceeded, InvalidMachine
 
-MOST_TUPLES = 1 << 22
+MAX_TUPLES = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +169,8 @@ def _reach(heads: Heads) -> Joint:
             if key not in number:
                 number[key] = len(number)
                 fresh.append(i)
-        if len(number) > MOST_TUPLES:
-            raise BudgetExceeded(f"the heads reach more than {MOST_TUPLES:,} tuples of indices; use fewer or smaller.")
+        if len(number) > MAX_TUPLES:
+            raise BudgetExceeded(f"the heads reach more than {MAX_TUPLES:,} tuples of indices; use fewer or smaller.")
         moves.append(np.fromiter(map(number.__getitem__, keys), np.int64, len(keys)).reshape(len(level), A))
         level = reached[fresh]
         levels.append(level)

@@ -51,7 +51,7 @@ def save(machine: Machine, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Machine:
     """The machine in a file."""
     content = _read(path)
-    if content.startswith(MAGIC) or Path(path).suffix.lower() == ".exactstate":
+    if content.startswith(MAGIC[:1]) or Path(path).suffix.lower() == ".exactstate":
         return from_bytes(content, str(path))
     if Path(path).suffix.lower() == ".json" or content[:100].lstrip().startswith(b"{"):
         return from_json(content, str(path))

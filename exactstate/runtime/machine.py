@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 About = Mapping[str, Any]
-MOST_EVENTS = 1 << 20
+MAX_EVENT_ENTRIES = 1 << 20
 """Table entries of a machine that single events are looked up in without compiled code, which takes longer to call."""
 
 
@@ -116,7 +116,7 @@ class Machine:
     @cached_property
     def events(self) -> tuple[dict[Any, int], list[list[int]], list[list[int]]] | None:
         """For one symbol at a time in plain Python: (symbol by name or number, successors, outputs); None if large."""
-        if self.automaton.tables.size > MOST_EVENTS:
+        if self.automaton.tables.size > MAX_EVENT_ENTRIES:
             return None
         numbers: dict[Any, int] = {name: a for a, name in enumerate(self.symbols)}
         numbers.update((a, a) for a in range(self.n_symbols))

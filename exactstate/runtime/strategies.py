@@ -26,10 +26,10 @@ NAMES = ("plain", "packed", "lookback", "shuffle", "heads", "numpy")
 
 IN_A_REGISTER, IN_A_WIDE_REGISTER = 16, 32
 HAS_16, HAS_32 = 1, 2
-MOST_HEADS = 64
-MOST_DECODED = 1 << 22
-MOST_SYMBOLS = 1 << 16
-FIRST_CACHE, SECOND_CACHE = 1 << 15, 1 << 18
+MAX_HEADS = 64
+MAX_JOINT_INDICES = 1 << 22
+MAX_SYMBOLS = 1 << 16
+FIRST_CACHE_BYTES, SECOND_CACHE_BYTES = 1 << 15, 1 << 18
 """Bytes of a table that is looked up quickly, and of one that still is not slow: caches of the first two levels."""
 
 
@@ -60,7 +60,7 @@ class Shape:
         """How many symbols one lookup in memory takes: as many as a table near the processor allows."""
         entry = max(smallest_dtype(self.states).itemsize, self.output_bytes)
         row = (1 << (self.states - 1).bit_length()) * smallest_dtype(self.states).itemsize
-        limit = FIRST_CACHE if self.symbols * row <= FIRST_CACHE else SECOND_CACHE
+        limit = FIRST_CACHE_BYTES if self.symbols * row <= FIRST_CACHE_BYTES else SECOND_CACHE_BYTES
         fits = [k for k in (2, 4) if self.symbols**k <= 256 and self.symbols**k * row <= limit and k * entry <= 8]
         return max(fits, default=1)
 
@@ -83,8 +83,8 @@ class Shape:
             return None
         if not native.available():
             return str(native.why_not())
-        if self.symbols > MOST_SYMBOLS:
-            return f"compiled strategies take up to {MOST_SYMBOLS} symbols, and this machine has {self.symbols}"
+        if self.symbols > MAX_SYMBOLS:
+            return f"compiled strategies take up to {MAX_SYMBOLS} symbols, and this machine has {self.symbols}"
         if strategy == "shuffle":
             return _why_not_registers("the machine", self.states, f"{self.states} states")
         if strategy == "heads":
@@ -95,7 +95,7 @@ class Shape:
         if self.heads is None:
             return "this machine was made without heads"
         sizes = self.heads.sizes
-        if len(sizes) > MOST_HEADS or np.prod(sizes, dtype=float) > MOST_DECODED:
+        if len(sizes) > MAX_HEADS or np.prod(sizes, dtype=float) > MAX_JOINT_INDICES:
             return f"there are too many tuples of indices for {len(sizes)} heads of {' '.join(map(str, sizes))}"
         return _why_not_registers("a head", max(sizes), f"{max(sizes)} indices")
 
@@ -116,14 +116,14 @@ class Shape:
     def cost(self, strategy: str) -> float:
         """About how many cycles a symbol takes. Only the order matters."""
         size = self.symbols**self.pack * self.states * smallest_dtype(self.states).itemsize
-        wait = 5 if size <= FIRST_CACHE else 15 if size <= SECOND_CACHE else 50
+        wait = 5 if size <= FIRST_CACHE_BYTES else 15 if size <= SECOND_CACHE_BYTES else 50
         match strategy:
             case "plain":
                 return wait
             case "packed":
                 return wait / self.pack if self.pack > 1 else wait + 0.1
             case "lookback":
-                return (1 if size <= FIRST_CACHE else wait / 6) / self.pack + 0.4
+                return (1 if size <= FIRST_CACHE_BYTES else wait / 6) / self.pack + 0.4
             case "shuffle":
                 return (0.7 if self.states <= IN_A_REGISTER else 1.5) / self.register_pack + 0.1
             case "heads":

@@ -25,14 +25,14 @@ from exactstate import native
 from exactstate._types import Ints
 from exactstate.errors import InvalidWord
 from exactstate.native import address
-from exactstate.runtime.alphabet import MOST_WORDS, Alphabet, longest
+from exactstate.runtime.alphabet import MAX_WORDS, Alphabet, longest
 
 Unknown = Literal["error", "skip"]
 BLANKS = (9, 10, 11, 12, 13, 32)
 NEWLINE = 10
 BLANK = -2
 BYTE_ORDER_MARK = "\ufeff"
-NORMALIZED = 10_000
+MAX_NORMALIZED = 10_000
 """The number of normalized words that are cached."""
 
 
@@ -66,7 +66,7 @@ class Tokenizer:
             max(map(len, self._number_of)) + 1000
         )  # unknown words are kept whole for the error, up to a limit
         self._marks = {name for name in self._number_of if len(name) == 1 and not name.isalnum()}
-        words = not alphabet.by_letter and alphabet.most_words <= MOST_WORDS and native.available()
+        words = not alphabet.by_letter and alphabet.most_words <= MAX_WORDS and native.available()
         self._dictionary = WordDictionary(alphabet) if words else None
         self._normalized: dict[bytes, list[bytes]] = {}
         self._blank = np.isin(np.arange(256), BLANKS)
@@ -167,7 +167,7 @@ class Tokenizer:
                 text, marks = text[:-1], [text[-1:], *marks]
             text = text if text in self._number_of else text.lower()
             found = [text, *marks] if text in self._number_of else [word]
-            if len(self._normalized) < NORMALIZED:
+            if len(self._normalized) < MAX_NORMALIZED:
                 self._normalized[word] = found
         return found
 

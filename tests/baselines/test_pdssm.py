@@ -15,7 +15,7 @@ from tests.baselines.close import ROUNDING, distance
 @pytest.fixture(params=[1 << 18, 100], ids=["at once", "in pieces"])
 def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pdssm, "CACHED", request.param)
-    monkeypatch.setattr(pdssm, "FEWEST", 3)
+    monkeypatch.setattr(pdssm, "MIN_MIXTURES", 3)
 
 
 @pytest.mark.usefixtures("pieces")

@@ -131,7 +131,7 @@ def test_states_of_refuses_other_symbols() -> None:
 
 
 def test_joint_refuses_too_many_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heads, "MOST_TUPLES", 10)
+    monkeypatch.setattr(heads, "MAX_TUPLES", 10)
     with pytest.raises(BudgetExceeded, match="the heads reach more than 10 tuples of indices"):
         examples.points_of_m11().joint  # noqa: B018
 

@@ -354,3 +354,10 @@ def test_from_json_refuses_text_that_is_not_utf8() -> None:
 
 def test_from_json_reads_the_undamaged_file() -> None:
     assert from_json(document().encode(), "well") == victim()
+
+
+def test_a_binary_file_of_an_older_name_is_refused_whatever_its_ending(tmp_path: Path) -> None:
+    path = tmp_path / "machine.older"
+    path.write_bytes(b"\x89OLDER!\n" + to_bytes(victim())[8:])
+    with pytest.raises(BrokenFile, match="it is no binary machine; write it anew"):
+        load(path)

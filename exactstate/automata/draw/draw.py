@@ -101,9 +101,9 @@ def _paint(axes: Any, scene: Scene, scale: float) -> Any:
     return high - low
 
 
-PANELS = 12
+MAX_PANELS = 12
 """Symbols up to which each has a table."""
-CELLS = 200
+MAX_CELLS = 200
 """Rows and columns of a table; with more states, several share a cell."""
 SQUARE = 2.3
 """Inches of a table with its margins."""
@@ -111,7 +111,7 @@ SQUARE = 2.3
 
 def paint_tables(onto: Any, machine: Semiautomaton, title: str | None) -> list[str]:
     """Paint one table per symbol into a figure or axes; returns the sentences on what was left out."""
-    n, shown = machine.n_states, min(machine.n_symbols, PANELS)
+    n, shown = machine.n_states, min(machine.n_symbols, MAX_PANELS)
     sentences = [f"{n} states and their arrows are too many to draw: a mark at column q, row p means that q goes to p."]
     if machine.n_symbols > shown:
         sentences.append(f"The first {shown} of {machine.n_symbols} symbols are shown.")
@@ -136,7 +136,7 @@ def paint_tables(onto: Any, machine: Semiautomaton, title: str | None) -> list[s
 
 
 def _panel(axes: Any, machine: Semiautomaton, a: int) -> None:
-    n, cells = machine.n_states, min(machine.n_states, CELLS)
+    n, cells = machine.n_states, min(machine.n_states, MAX_CELLS)
     counts = np.zeros((cells, cells))
     np.add.at(counts, (machine.tables[a].astype(np.int64) * cells // n, np.arange(n) * cells // n), 1)
     # a single mark among 200 x 200 cells must be visible, so every mark is dark

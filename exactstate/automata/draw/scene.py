@@ -20,25 +20,25 @@ import numpy as np
 from exactstate.automata.draw.layout import Points, place
 from exactstate.automata.machine import Mealy, Moore, Semiautomaton
 
-LABELED_ARROWS = 48
+MAX_LABELED_ARROWS = 48
 """Arrows up to which labels are drawn, if nothing else shows the symbol."""
-LABELED_COLORED_ARROWS = 34
+MAX_LABELED_COLORED_ARROWS = 34
 """Arrows up to which labels are drawn, if the color shows the symbol too."""
-LOOPED_STATES = 32
+MAX_LOOPED_STATES = 32
 """States up to which self-loops and arrows into hubs are drawn."""
-NAMED_STATES = 80
+MAX_NAMED_STATES = 80
 """States up to which names or numbers are drawn."""
-DRAWN_STATES = 130
+MAX_DRAWN_STATES = 130
 """States up to which circles are drawn."""
-DRAWN_ARROWS = 600
+MAX_DRAWN_ARROWS = 600
 """Arrows up to which any are drawn."""
-COLORED_SYMBOLS = 6
+MAX_COLORED_SYMBOLS = 6
 """Symbols up to which each has a color."""
-SINK_ARROWS = 3
+MAX_SINK_ARROWS = 3
 """Arrows into the refusing sink of a DFA up to which they are drawn."""
 LETTER = 0.165
 """Width of a letter of a label, in heights of a state."""
-LINES, CODED_LINES = 3, 5
+MAX_LINES, MAX_CODED_LINES = 3, 5
 """Lines of a label; what does not fit is counted."""
 WIDTH = 18
 """Characters of a line."""
@@ -47,10 +47,10 @@ WIDTH = 18
 def fits(machine: Semiautomaton) -> bool:
     """Whether the machine is small enough to be drawn as circles and arrows."""
     n = machine.n_states
-    if n > DRAWN_STATES or machine.tables.size > 100_000:
+    if n > MAX_DRAWN_STATES or machine.tables.size > 100_000:
         return False
     pairs = machine.tables.astype(np.int64) + n * np.arange(n)
-    return len(np.unique(pairs)) <= DRAWN_ARROWS
+    return len(np.unique(pairs)) <= MAX_DRAWN_ARROWS
 
 
 class Scene:
@@ -59,7 +59,7 @@ class Scene:
     def __init__(self, machine: Semiautomaton, *, seed: int = 0) -> None:
         self.machine = machine
         self.start = machine.start if isinstance(machine, Moore | Mealy) else None
-        self.colored = machine.n_symbols <= COLORED_SYMBOLS
+        self.colored = machine.n_symbols <= MAX_COLORED_SYMBOLS
         self.sentences: list[str] = []
         self.key: list[str] = []
         self._choose_arrows()
@@ -77,7 +77,7 @@ class Scene:
         self.hubs = _busy_sink(machine)
         self.arrows = [arrow for arrow in arrows_of(machine) if arrow.target not in self.hubs]
         color_shows_symbol = self.colored and not isinstance(machine, Mealy)
-        self.labeled = len(self.arrows) <= (LABELED_COLORED_ARROWS if color_shows_symbol else LABELED_ARROWS)
+        self.labeled = len(self.arrows) <= (MAX_LABELED_COLORED_ARROWS if color_shows_symbol else MAX_LABELED_ARROWS)
         between = [arrow for arrow in self.arrows if not arrow.is_loop]
         if self.labeled and len(between) > 8 and can_be_coded(machine):
             width = np.mean([max(map(len, arrow.label.split("\n"))) for arrow in between])
@@ -90,7 +90,7 @@ class Scene:
             self.sentences.append("Outputs are not shown.")
         if self.hubs:
             self.sentences.append("Words that lead to the shaded state are refused for good; its arrows are not shown.")
-        if machine.n_states > LOOPED_STATES:
+        if machine.n_states > MAX_LOOPED_STATES:
             self._fold()
 
     def _fold(self) -> None:
@@ -111,10 +111,10 @@ class Scene:
     def _name_states(self) -> None:
         n = self.machine.n_states
         self.labels = node_labels(self.machine, 12)
-        if n > LOOPED_STATES and max(len(name) for name, _ in self.labels) > 4:
+        if n > MAX_LOOPED_STATES and max(len(name) for name, _ in self.labels) > 4:
             self.labels = [(str(q), output[:4]) for q, (_, output) in enumerate(self.labels)]
             self.sentences.append("States are numbered.")
-        if n > NAMED_STATES:
+        if n > MAX_NAMED_STATES:
             self.labels = [("", "")] * n
             self.sentences = [*(s for s in self.sentences if s != "States are numbered."), "States are not named."]
         widest = max(max(len(name), len(output)) for name, output in self.labels)
@@ -150,7 +150,7 @@ def _busy_sink(machine: Semiautomaton) -> list[int]:
         return []
     rejects = machine.readout == machine.outputs.index("reject")
     sinks = np.flatnonzero((machine.tables == np.arange(machine.n_states)).all(axis=0) & rejects)
-    return [q for q in sinks.tolist() if (machine.tables == q).any(axis=0).sum() > SINK_ARROWS]
+    return [q for q in sinks.tolist() if (machine.tables == q).any(axis=0).sum() > MAX_SINK_ARROWS]
 
 
 def half_of(label: str) -> Points:
@@ -260,7 +260,7 @@ def _label(machine: Semiautomaton, q: int, symbols: Sequence[int], coded: bool) 
         ]  # fmt: skip
     if sum(map(len, parts)) + 2 * len(parts) <= WIDTH:
         return abbreviate(("; " if coded else ", ").join(parts))
-    most = CODED_LINES if coded else LINES
+    most = MAX_CODED_LINES if coded else MAX_LINES
     shown = [abbreviate(one) for one in parts[: most if len(parts) <= most else most - 1]]
     return "\n".join(shown + [f"+ {len(parts) - len(shown)} more"] * (len(parts) > len(shown)))
 

@@ -135,7 +135,7 @@ class _Blocks:
         return np.minimum.reduceat(values[..., self.order], self.begins, axis=-1)[..., self.block]
 
 
-STATES = 2_000
+MAX_MONOLITH_STATES = 2_000
 """The largest machine whose pairs are all tried."""
 _CHUNK = 4_096
 
@@ -152,8 +152,10 @@ class Monolith:
 def monolith(tables: Ints, work: Work) -> Monolith:
     """The monolith's pair, or two pairs that prove there is none; BudgetExceeded when the work does not suffice."""
     n = tables.shape[1]
-    if n > STATES:
-        raise BudgetExceeded(f"the search for a monolith takes machines of up to {STATES} states; this one has {n}.")
+    if n > MAX_MONOLITH_STATES:
+        raise BudgetExceeded(
+            f"the search for a monolith takes machines of up to {MAX_MONOLITH_STATES} states; this one has {n}."
+        )
     work.claim(n * tables.size // 16)
     before = PairPredecessors(tables)
     pair: Pair = (0, 1)

@@ -24,12 +24,12 @@ from exactstate.automata.minimize import numbered, reachable
 from exactstate.errors import BudgetExceeded
 
 Family = list[Ints]
-_POOL = 200
-_TRANSLATIONS = 20
-_COVERING = 50_000
-_SPLITTING = 100_000
-_STALE = 30
-_FIRST = 20
+_MAX_POOL = 200
+_MAX_TRANSLATIONS = 20
+_COVER_BUDGET = 50_000
+_SPLIT_BUDGET = 100_000
+_MAX_STALE_ROUNDS = 30
+_FIRST_BUDGETS = 20
 
 
 def search(tables: Ints, rng: np.random.Generator, work: Work) -> Family:
@@ -54,12 +54,12 @@ class _Search:
         self.translated: set[bytes] = set()
 
     def run(self) -> Family:
-        given, self.work = self.work, Work(_FIRST * self.work.budget)  # the first family is always completed
+        given, self.work = self.work, Work(_FIRST_BUDGETS * self.work.budget)  # the first family is always completed
         best = self.choose(self.polish(self.split(self.fill([]))))
         given.spend(self.work.spent)
         self.work = given
         stale = 0
-        while self.work.left and stale < _STALE:
+        while self.work.left and stale < _MAX_STALE_ROUNDS:
             if self.at_bound(best):
                 self.explore()
                 tried = self.choose(best)
@@ -126,7 +126,7 @@ class _Search:
         return parts
 
     def split_one(self, member: Ints) -> Family:
-        work = Work(_SPLITTING)
+        work = Work(_SPLIT_BUDGET)
         try:
             known = lattice(quotient_tables(self.tables, member), work)
         except BudgetExceeded:
@@ -143,8 +143,8 @@ class _Search:
         while True:
             pairs = np.array(list(self.pairs), np.int64).reshape(-1, 2)
             apart = np.stack([member[pairs[:, 0]] != member[pairs[:, 1]] for member in pool])
-            found = cheapest_cover(sizes, apart, states=self.n, work=Work(_COVERING))
-            self.work.spend(_COVERING // 20)
+            found = cheapest_cover(sizes, apart, states=self.n, work=Work(_COVER_BUDGET))
+            self.work.spend(_COVER_BUDGET // 20)
             chosen = [pool[c] for c in found.chosen]
             rest = meet(self.everything, *chosen)
             if self.separated(rest):
@@ -158,7 +158,7 @@ class _Search:
                 moved = [numbered(member[translated]) for translated in self.translations]
                 self.keep(moved)
                 self.translated |= {key, *(found.tobytes() for found in moved)}
-        return [*sorted(self.pool.values(), key=lambda member: int(member.max()))[:_POOL], self.equality]
+        return [*sorted(self.pool.values(), key=lambda member: int(member.max()))[:_MAX_POOL], self.equality]
 
     @cached_property
     def translations(self) -> list[Ints]:
@@ -166,7 +166,7 @@ class _Search:
         if (self.tables == MISSING).any() or len(order := reachable(self.tables, 0)) < self.n:
             return []
         found: list[Ints] = []
-        for target in self.rng.permutation(self.n)[:_TRANSLATIONS].tolist():
+        for target in self.rng.permutation(self.n)[:_MAX_TRANSLATIONS].tolist():
             self.work.spend(self.tables.size)
             moved = translation(self.tables, order, target)
             if moved is None:

@@ -115,11 +115,11 @@ _PLAIN_EDGE = re.compile(
     r"""\s*\[\s*label\s*=\s*(?P<label>\w+|"[^"\\]*")\s*\](?!\s*\[)\s*;?"""
 )
 _KEYWORDS = ("graph", "node", "edge", "subgraph", "strict", "digraph")
-DEEPEST = 100
+MAX_DEPTH = 100
 """Groups within groups that are still read."""
 MEANINGFUL = frozenset({"label", "shape", "style", "color", "peripheries"})
 """Attributes of nodes and edges that a reader asks for; others are not kept."""
-MOST_INHERITED = 16
+MAX_INHERITED = 16
 """Letters of default labels that are repeated, for every letter of the text."""
 
 
@@ -274,8 +274,8 @@ class _Parser:
         self._expect("{")
         if len(self.defaults) == 1:
             self.reading.note("the grouping of nodes in braces was ignored.", self._line(token))
-        if len(self.defaults) > DEEPEST:
-            raise self._error(f"groups are nested more than {DEEPEST} deep; no machine file does that.", token)
+        if len(self.defaults) > MAX_DEPTH:
+            raise self._error(f"groups are nested more than {MAX_DEPTH} deep; no machine file does that.", token)
         node_defaults, edge_defaults = self.defaults[-1]
         self.defaults.append((dict(node_defaults), dict(edge_defaults)))
 
@@ -305,7 +305,7 @@ class _Parser:
         """A copy of the defaults; a long label that is repeated for very many nodes or edges is refused."""
         length = len(defaults.get("label", ""))
         self.repeated += length
-        if self.repeated > MOST_INHERITED * (len(self.reading.text) + 1024):
+        if self.repeated > MAX_INHERITED * (len(self.reading.text) + 1024):
             raise self._error(
                 f"a default label of {length:,} letters is repeated too often; write labels where they belong.", token
             )

@@ -17,6 +17,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Sequence
+from typing import get_args
 
 from exactstate.automata.io.common import DFA_OUTPUTS, Kind, Reading, State, Step, assemble, shown
 from exactstate.automata.io.dot_parser import Edge, Graph, Html, Node, parse_graph
@@ -32,7 +33,13 @@ _SHAPELESS = ("none", "point", "plaintext", "plain")
 def read(reading: Reading) -> Semiautomaton:
     """The machine that the DOT text describes."""
     graph = parse_graph(reading)
-    return own_machine(reading, graph) if "exactstate_machine" in graph.attributes else foreign_machine(reading, graph)
+    if "exactstate_machine" in graph.attributes:
+        return own_machine(reading, graph)
+    for key, kind in graph.attributes.items():
+        if key.endswith("_machine") and kind in get_args(Kind):
+            old = f"{shown(key)[1:-1]}={kind} marks a file of another program or an older version"
+            raise reading.error(f"{old}; wanted exactstate_machine={kind}, with the same lines.", 1)
+    return foreign_machine(reading, graph)
 
 
 def looks_like(text: str) -> bool:

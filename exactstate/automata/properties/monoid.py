@@ -22,9 +22,9 @@ from exactstate.automata.machine import Semiautomaton, format_word
 from exactstate.automata.properties.definite import definite
 from exactstate.automata.run import smallest_dtype
 
-ELEMENTS = 20_000
+MAX_ELEMENTS = 20_000
 """The default largest number of elements that are enumerated."""
-_ENTRIES = 1 << 24
+_MAX_ENTRIES = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class TransitionMonoid:
         return f"transition monoid of {count}, {len(self.idempotents)} of them idempotent"
 
 
-def transition_monoid(machine: Semiautomaton, *, limit: int = ELEMENTS) -> TransitionMonoid:
+def transition_monoid(machine: Semiautomaton, *, limit: int = MAX_ELEMENTS) -> TransitionMonoid:
     """The transition monoid, up to `limit` elements; fewer for large machines, to save memory."""
     maps, before, last, complete = zip(*levels(machine.tables, limit), strict=True)
     return TransitionMonoid(
@@ -75,7 +75,7 @@ def transition_monoid(machine: Semiautomaton, *, limit: int = ELEMENTS) -> Trans
 def levels(tables: Ints, limit: int) -> Iterator[tuple[Ints, Ints, Ints, bool]]:
     """Per word length: (new maps, preceding element, last symbol, whether the enumeration is complete)."""
     A, n = tables.shape
-    limit = max(1, min(limit, _ENTRIES // n))
+    limit = max(1, min(limit, _MAX_ENTRIES // n))
     tables = tables.astype(smallest_dtype(n))
     level = np.arange(n, dtype=tables.dtype)[None, :]
     seen = {level.tobytes()}
@@ -173,7 +173,7 @@ class Aperiodic:
         return f"perhaps aperiodic: no subgroup among the first {self.enumerated} elements of the transition monoid"
 
 
-def aperiodic(machine: Semiautomaton, *, limit: int = ELEMENTS) -> Aperiodic:
+def aperiodic(machine: Semiautomaton, *, limit: int = MAX_ELEMENTS) -> Aperiodic:
     """Whether no word has a cycle of more than one state, enumerating at most `limit` elements."""
     if definite(machine):
         return Aperiodic(answer=True)

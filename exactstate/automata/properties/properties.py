@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from exactstate.automata.isomorphism import is_word_problem
 from exactstate.automata.machine import Mealy, Moore, Semiautomaton
 from exactstate.automata.properties.definite import Definite, definite
-from exactstate.automata.properties.monoid import ELEMENTS, Aperiodic, Group, aperiodic, group, transition_monoid
+from exactstate.automata.properties.monoid import MAX_ELEMENTS, Aperiodic, Group, aperiodic, group, transition_monoid
 from exactstate.automata.properties.synchronizing import Synchronizing, synchronizing
 
 
@@ -39,7 +39,7 @@ class Properties:
     synchronizing: Synchronizing
 
     @classmethod
-    def of(cls, machine: Semiautomaton, *, limit: int = ELEMENTS) -> Properties:
+    def of(cls, machine: Semiautomaton, *, limit: int = MAX_ELEMENTS) -> Properties:
         """All properties, with no more than `limit` elements of the transition monoid enumerated."""
         permutes = group(machine)
         elements, idempotents = _count(machine, bool(permutes), limit)

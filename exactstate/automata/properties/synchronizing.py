@@ -19,9 +19,9 @@ from exactstate.automata.congruence import PairPredecessors
 from exactstate.automata.machine import Semiautomaton, format_word
 from exactstate.automata.properties.monoid import group
 
-STATES = 3_000
+MAX_STATES = 3_000
 """The largest machine whose pairs are all searched."""
-_CLOSEST_OF = 256
+_MAX_COMPARED = 256
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Synchronizing:
             return f"synchronizing: after {format_word(self.word)} the state is {self.state!r}, whatever it was before"
         if self.apart is not None:
             return f"not synchronizing: no word merges {self.apart[0]!r} and {self.apart[1]!r}"
-        return f"perhaps synchronizing: more than {STATES} states, too many to search all pairs"
+        return f"perhaps synchronizing: more than {MAX_STATES} states, too many to search all pairs"
 
 
 def synchronizing(machine: Semiautomaton) -> Synchronizing:
@@ -50,7 +50,7 @@ def synchronizing(machine: Semiautomaton) -> Synchronizing:
     for a, table in enumerate(machine.tables):
         if (table == table[0]).all():
             return _reset(machine, [a] if machine.n_states > 1 else [])
-    if machine.n_states > STATES:
+    if machine.n_states > MAX_STATES:
         return Synchronizing(answer=None)
     steps, symbol = _distances(machine.tables)
     for p, q in np.argwhere(steps < 0):
@@ -92,7 +92,7 @@ def _merge_all(tables: Ints, steps: Ints, symbol: Ints) -> list[int]:
     word: list[int] = []
     possible = np.arange(tables.shape[1])
     while len(possible) > 1:
-        near = possible[:_CLOSEST_OF]
+        near = possible[:_MAX_COMPARED]
         among = steps[np.ix_(near, near)] + np.where(np.eye(len(near), dtype=bool), np.iinfo(np.int32).max // 2, 0)
         i, j = np.unravel_index(among.argmin(), among.shape)
         p, q = int(near[i]), int(near[j])

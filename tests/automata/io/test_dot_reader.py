@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from exactstate.automata import Mealy, Moore, Semiautomaton, read_machine
+from exactstate.automata import Mealy, Moore, Semiautomaton, flip_flop, read_machine, to_dot
 from exactstate.automata.io import AmbiguousFile, parse_dot
 from exactstate.automata.io.dot_parser import Html
 from exactstate.automata.io.dot_reader import lines_of
@@ -240,3 +240,10 @@ def test_lines_of_html_takes_time_in_proportion() -> None:
 def test_lines_of_an_entity_with_many_digits(digits: str) -> None:
     assert lines_of(Html(f"a&#{digits};b")) == ["a\ufffdb"]
     assert lines_of(Html("&#65;&#x42;&#000067;&#1114109;")) == ["ABC\U0010fffd"]
+
+
+def test_a_file_marked_by_an_older_name_is_refused() -> None:
+    text = to_dot(flip_flop()).replace("exactstate_machine", "older_machine")
+    with pytest.raises(BrokenFile, match="older_machine=moore marks a file of another program or an older version"):
+        parse_dot(text)
+    assert parse_dot(text.replace('="moore"', '="yes"')).n_states == 3, "an attribute of somebody else"

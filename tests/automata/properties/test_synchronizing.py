@@ -70,7 +70,7 @@ def test_synchronizing_is_false_for_groups() -> None:
 
 
 def test_synchronizing_stops_at_too_many_states(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["exactstate.automata.properties.synchronizing"], "STATES", 3)
+    monkeypatch.setattr(sys.modules["exactstate.automata.properties.synchronizing"], "MAX_STATES", 3)
     machine = from_tables([[1, 2, 3, 0], [1, 1, 2, 3]])
     assert synchronizing(machine).answer is None
     assert synchronizing(machine).explain().startswith("perhaps synchronizing: more than 3 states")

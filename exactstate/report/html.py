@@ -1,18 +1,14 @@
-"""HTML in which text from outside is always escaped: the templates, and elements as functions."""
+"""HTML in which text from outside is always escaped: the template of a page, and pictures in it."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup as Html
-from markupsafe import escape
-
-Part = str | Html
 
 
 @lru_cache(maxsize=1)
@@ -25,16 +21,6 @@ def page_template() -> Template:
     return environment.get_template("page.html")
 
 
-def element(name: str, /, *parts: Part, **attributes: object) -> Html:
-    """<name attributes>parts</name>; plain text is escaped; `class_` becomes `class`, `font_size` `font-size`.
-
-    >>> element("p", "1 < 2", class_="odd")
-    Markup('<p class="odd">1 &lt; 2</p>')
-    """
-    pairs = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
-    return Html(f"<{name}{pairs}>{joined(parts)}</{name}>")
-
-
 def drawing(svg: bytes, alt: str) -> Html:
     """A picture in the page, its colors turned around in dark mode.
 
@@ -43,11 +29,6 @@ def drawing(svg: bytes, alt: str) -> Html:
     """
     data = base64.b64encode(svg).decode()
     return Html('<img class="drawing" src="data:image/svg+xml;base64,{}" alt="{}">').format(data, _visible(alt))
-
-
-def joined(parts: Iterable[Part]) -> Html:
-    """The parts one after another, plain text escaped."""
-    return Html("").join(_visible(part) for part in parts)
 
 
 def _visible(text: Any) -> Any:

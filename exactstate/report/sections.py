@@ -11,9 +11,11 @@ import numpy as np
 from exactstate.automata import Mealy, Moore
 from exactstate.automata.draw.save import rendered
 from exactstate.errors import InvalidConfig
-from exactstate.report.charts import length_sweep_chart, training_charts
+from exactstate.records import Row
 from exactstate.report.data import RunData
+from exactstate.report.figures import length_sweep
 from exactstate.report.figures import search as search_figure
+from exactstate.report.figures import training as training_figure
 from exactstate.report.figures.machine import renumbered
 from exactstate.report.head_tables import head_tables, machine_tables, step_table
 from exactstate.report.html import Html, drawing
@@ -121,8 +123,24 @@ def _total_steps(history: list[dict[str, Any]]) -> int:
     return sum(last.values())
 
 
-def training(run: RunData) -> Html:
-    return training_charts(run.history)
+PHASES = {
+    "wide": "end to end by gradient, with many heads; the loss includes that of the probes, if there are any",
+    "search": "every head alone, by gradient, from words and labels: the least loss of a head",
+    "cascade": "heads of two layers by gradient, from words and labels, or answers alone",
+    "realize": "transition tables (counted in labeled sequences, given or learned) are put into the network",
+    "end_to_end": "end to end, from words and labels alone",
+}
+
+
+def training(run: RunData) -> dict[str, Any]:
+    """Loss, margins and accuracy where they were measured, and what the phases are."""
+    figure = training_figure.paint(run.history) if run.history else None
+    named = dict.fromkeys(str(row.get("phase")) for row in run.history)
+    return {
+        "text": None if run.history else "The run has no history.",
+        "picture": figure and drawing(rendered(figure, ".svg"), "Loss, margins and accuracy over the steps"),
+        "phases": [(name, PHASES[name]) for name in named if name in PHASES],
+    }
 
 
 def search(run: RunData) -> dict[str, Any] | None:
@@ -256,8 +274,34 @@ def certificate(run: RunData) -> dict[str, Any] | None:
     return {"sentences": sentences(content), "summary": "\n".join(summary(content)), "assumptions": assumptions}
 
 
-def sweep(run: RunData) -> Html | None:
-    return length_sweep_chart(run.sweeps) if run.sweeps else None
+def sweep(run: RunData) -> dict[str, Any] | None:
+    """Accuracy by length as `exactstate figure sweep` draws it, with a sentence for every cell and the numbers."""
+    if not run.sweeps:
+        return None
+    latest = {str(row.get("cell", "nfsm")): row for row in run.sweeps}
+    of_words = all(row.get("measure", "words") == "words" for row in latest.values())
+    title = "Accuracy: words with all labels correct" if of_words else "Accuracy: words with the correct answer"
+    defaults = {"task": "", "seed": 0, "failing_length": None}
+    shown = [
+        {**defaults, "cell": cell, "max_length": max(map(int, row["accuracies"])), **row}
+        for cell, row in latest.items()
+    ]
+    shares = [{int(length): f"{share:.3f}" for length, share in row["accuracies"].items()} for row in latest.values()]
+    lengths = sorted({length for of_cell in shares for length in of_cell})
+    return {
+        "sentences": [_sweep_sentence(cell, row) for cell, row in latest.items()], "title": title,
+        "picture": drawing(rendered(length_sweep.paint(shown), ".svg"), title), "titles": ("length", *latest),
+        "rows": [(f"{length:,}", [of_cell.get(length, "–") for of_cell in shares]) for length in lengths],
+    }  # fmt: skip
+
+
+def _sweep_sentence(cell: str, row: Row) -> str:
+    if row.get("failing_length") is None:
+        longest = row.get("max_length", max(map(int, row["accuracies"])))
+        return f"{cell}: no failure up to length {longest:,} ({row.get('batch', '?')} words each)."
+    correct = "all labels correct" if row.get("measure", "words") == "words" else "the correct answer"
+    few = f"fewer than {row['threshold']:.0%} of the words"
+    return f"{cell}: fails at length {row['failing_length']:,}; {few} have {correct}."
 
 
 def usage(run: RunData) -> list[str] | None:

@@ -46,24 +46,29 @@ def certificate_path(options: Options, task: str, seed: int) -> Path | None:
     return options.rows.parent / "certificates" / f"{task}-{seed}.json" if seed == SEEDS[0] else None
 
 
+def certificate_entries(run: Run, file: Path | None = None) -> Row:
+    """The entries of a row about the certificate of a run, which is kept in the file."""
+    if not run.certified:
+        return {"certificate": None, "proved": []}
+    certificate = run.certificate()
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        certificate.write(file)
+    return {"certificate": certificate.sha256, "proved": list(certificate.proved)}
+
+
 def train_row(config: TrainConfig, key: Row, certificate_file: Path | None = None, *, last_check: bool = False) -> Row:
     """Train an NFSM and certify it; its row."""
     started = time.process_time()
     run = train(config)
     cpu_seconds, ended = time.process_time() - started, time.perf_counter()
-    certificate = run.certificate() if run.certified else None
-    proving_seconds = time.perf_counter() - ended
-    if certificate is not None and certificate_file is not None:
-        certificate_file.parent.mkdir(parents=True, exist_ok=True)
-        certificate.write(certificate_file)
+    proof = certificate_entries(run, certificate_file)
     return {
         **key, "heads": list(run.heads), "certified": run.certified, "steps": run.steps, "restarts": run.restarts,
         "seconds": round(run.seconds, 3), "cpu_seconds": round(cpu_seconds, 3),
-        "proving_seconds": round(proving_seconds, 3), "threads": torch.get_num_threads(),
+        "proving_seconds": round(time.perf_counter() - ended, 3), "threads": torch.get_num_threads(),
         "joint_indices": run.extracted.joint_indices, "reached": len(run.extracted.reached),
-        "states": run.task.machine.n_states, "weights": run.extracted.weights,
-        "certificate": None if certificate is None else certificate.sha256,
-        "proved": [] if certificate is None else list(certificate.proved),
+        "states": run.task.machine.n_states, "weights": run.extracted.weights, **proof,
         **({"last_check": run.history[-1]} if last_check else {}),
     }  # fmt: skip
 
@@ -81,25 +86,18 @@ def learning_row(config: TrainConfig, key: Row, certificate_file: Path | None = 
             "verdict": str(error),
             "cpu_seconds": round(time.process_time() - started, 2),
         }
-    certificate = run.certificate() if run.certified else None
+    proof = certificate_entries(run, certificate_file)
     cpu_seconds = time.process_time() - started
-    stages = run.stages
     row = {
         **key, "certified": run.certified, "verdict": run.verdict.explain(), "cpu_seconds": round(cpu_seconds, 2),
         "steps": run.steps, "restarts": run.restarts, "repairs": run.repairs,
-        "tables": run.tables, "learned_heads": stages["learned"]["heads"],
+        "tables": run.tables, "learned_heads": run.stages["learned"]["heads"],
         "heads": list(run.heads), "joint_indices": run.extracted.joint_indices, "reached": len(run.extracted.reached),
         "states": run.task.machine.n_states, "column_margin": round(float(run.extracted.weakest.margin), 4),
         "label_margin": round(float(run.extracted.label_margins.min()), 4), "weights": run.extracted.weights,
-        "certificate": None if certificate is None else certificate.sha256,
-        "proved": [] if certificate is None else list(certificate.proved), "threads": torch.get_num_threads(),
+        **proof, "threads": torch.get_num_threads(),
     }  # fmt: skip
-    if certificate is None:
-        return row
-    if certificate_file is not None:
-        certificate_file.parent.mkdir(parents=True, exist_ok=True)
-        certificate.write(certificate_file)
-    if run.tables == "every head alone":  # their heads are not larger than they need to be
+    if not run.certified or run.tables == "every head alone":  # whose heads are not larger than they need to be
         return row
     started = time.process_time()
     attempt = config.with_attempt_seed(run.restarts)
@@ -159,12 +157,10 @@ def paper_full_row(config: TrainConfig, key: Row, folder: Path, seconds: float |
     """Train by the paper's recipe until it is certified or stops, pausing after so many seconds or at this step; how
     far it got."""
     run = train(config, out=folder, max_seconds=seconds, until=until)
-    certificate = run.certificate() if run.certified else None
     return {
         **key, "finished": run.finished, "certified": run.certified, "steps": run.steps,
         "seconds": round(run.seconds, 1), "best_accuracy": run.accuracy, "first_error": round(run.first_error, 2),
-        "proved": [] if certificate is None else list(certificate.proved),
-        "certificate": None if certificate is None else certificate.sha256, "threads": torch.get_num_threads(),
+        **certificate_entries(run), "threads": torch.get_num_threads(),
     }  # fmt: skip
 
 
@@ -291,15 +287,11 @@ def story_row(name: str, seed: int, folder: Path, certificate_file: Path | None,
     started = time.process_time()
     run = train(name, seed=seed, out=folder)
     cpu_seconds = round(time.process_time() - started, 1)
-    if run.certified and certificate_file is not None:
-        certificate_file.parent.mkdir(parents=True, exist_ok=True)
-        run.certificate().write(certificate_file)
-    return {**stack_row(run), "cpu_seconds": cpu_seconds, "alone": alone}
+    return {**stack_row(run, certificate_file), "cpu_seconds": cpu_seconds, "alone": alone}
 
 
-def stack_row(run: Run) -> Row:
+def stack_row(run: Run, certificate_file: Path | None = None) -> Row:
     """The row of a trained stack."""
-    certificate = run.certificate() if run.certified else None
     answering, configurations, wrong = answers_in_any_order(run.model, run.extracted)
     registers = {register.name: register.of_state for register in run.task.registers}
     return {
@@ -310,8 +302,7 @@ def stack_row(run: Run) -> Row:
         "joint_indices": run.extracted.joint_indices, "reached": len(run.extracted.reached),
         "configurations": run.verdict.configurations, "states": run.verdict.task_states,
         "weakest_margin": run.extracted.weakest.margin, "weights": run.extracted.weights,
-        "certificate": None if certificate is None else certificate.sha256,
-        "proved": [] if certificate is None else list(certificate.proved),
+        **certificate_entries(run, certificate_file),
         "right_in_any_order": answering is not None and wrong is None, "configurations_in_any_order": configurations,
         "heads": run.extracted.describe(registers).splitlines()[1:],
     }  # fmt: skip

@@ -20,9 +20,16 @@ import torch
 from torch import Tensor, nn
 
 from exactstate.baselines.blocks import Kernel, Workspace
-from exactstate.baselines.chunked_scan import chunked_adjoint, chunked_scan, from_lanes, paired_product, to_lanes
-from exactstate.baselines.complex_layout import NativeComplex, complex_layout
-from exactstate.baselines.recurrent import Gated, Streams
+from exactstate.baselines.chunked_scan import (
+    Diagonal,
+    chunked_adjoint,
+    chunked_scan,
+    from_lanes,
+    paired_product,
+    shift,
+    to_lanes,
+)
+from exactstate.baselines.recurrent import WITHOUT_COMPLEX, Gated, Streams
 from exactstate.nn.init import fan_in_
 
 OVER_STEPS = (-5, -4, -2, -1)
@@ -39,44 +46,42 @@ class AUSSMBlock(Kernel, name="aussm"):
 
     Streams: Delta (d), u (d), and where episodes begin, if anywhere (1): there the matrix is zero. Shared: the map
     from u to the phases (d n, d), B (n, 2) and C (n, 2) as (Re, Im). The output is Re sum_j C[j] h[i, j]. States are
-    R d n 2 outside, and inside d n C R numbers in the layout of `complex_layout`.
+    R d n 2 outside, and inside d n C R complex numbers.
     """
 
     def forward(
         self, streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, workspace: Workspace
     ) -> tuple[Tensor, Tensor]:
-        layout = complex_layout(start)
         delta, u, *reset = map(to_lanes, streams)
-        _, h, last = _states(layout, delta, u, reset, shared, start, workspace)
-        y, _ = layout.parts(layout.times(h, layout.beside(shared[2]), h).sum(-3))
-        return from_lanes(y, streams[0].shape[1]), layout.outside(last)
+        _, h, last = _states(delta, u, reset, shared, start, workspace)
+        y = h.mul_(_beside(shared[2])).sum(-3).real
+        return from_lanes(y, streams[0].shape[1]), _outside(last)
 
     def backward(
         self, streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, output_grad: Tensor, last: Tensor,
         workspace: Workspace,
     ) -> tuple[list[Tensor], list[Tensor], Tensor]:  # fmt: skip
-        layout = complex_layout(start)
         delta, u, *reset = map(to_lanes, streams)
         phase_map, B, C = shared
         g, drive = to_lanes(output_grad)[:, :, None], (delta * u)[:, :, None]
-        a, h, _ = _states(layout, delta, u, reset, shared, start, workspace)
+        a, h, _ = _states(delta, u, reset, shared, start, workspace)
         K, d, chunks, R = u.shape
         shape = K, d, len(B), chunks, R
-        lam, product = layout.array(workspace, "lam", shape), layout.array(workspace, "product", shape)
+        lam, product = _array(workspace, "lam", shape), _array(workspace, "product", shape)
 
-        torch.mul(g, layout.conjugate_(layout.beside(C)), out=lam)
-        steps, gains = [(part,) for part in layout.steps(layout.conjugate_(a))], layout.steps(lam)
-        chunked_adjoint(layout.rules, steps, gains, layout.inside(last), (layout.one(a),), gains)
+        torch.mul(g, _beside(C).conj_physical_(), out=lam)
+        steps, gains = [(part,) for part in a.conj_physical_().unbind()], lam.unbind()
+        chunked_adjoint(Diagonal(), steps, gains, _inside(last), (a.new_ones(()),), gains)
 
-        grad_C = layout.pairs(layout.conjugate_(torch.mul(h, g, out=product).sum(OVER_STEPS)))
-        grad_B = layout.pairs(torch.mul(lam, drive, out=product).sum(OVER_STEPS))
-        grad_drive, _ = layout.parts(layout.times(lam, layout.conjugate_(layout.beside(B)), product).sum(-3))
+        grad_C = torch.view_as_real(torch.mul(h, g, out=product).sum(OVER_STEPS).conj_physical_())
+        grad_B = torch.view_as_real(torch.mul(lam, drive, out=product).sum(OVER_STEPS))
+        grad_drive = torch.mul(lam, _beside(B).conj_physical_(), out=product).sum(-3).real
 
         # d(a h)/d(phase) = i a h, so the phase gains Im(conj(a h) lambda)
-        pulled = layout.times(a, lam, a)  # of the state before every step: conj(a) lambda
-        grad_start = layout.steps(pulled)[0][..., 0, :].clone()
-        before = layout.conjugate_(layout.before(h, layout.inside(start), product))
-        grad_phase = workspace("phase", *shape).copy_(layout.parts(layout.times(before, pulled, before))[1])
+        pulled = a.mul_(lam)  # of the state before every step: conj(a) lambda
+        grad_start = pulled[0, ..., 0, :].clone()
+        before = shift(h, _inside(start), product).conj_physical_()
+        grad_phase = workspace("phase", *shape).copy_(before.mul_(pulled).imag)
 
         flat, inputs = grad_phase.view(K, -1, chunks * R), u.view(K, d, chunks * R)
         grad_map = torch.zeros_like(phase_map)
@@ -86,26 +91,43 @@ class AUSSMBlock(Kernel, name="aussm"):
 
         grown = [grad_drive * u, grad_u, *(torch.zeros_like(part) for part in reset)]
         T = output_grad.shape[1]
-        return [from_lanes(part, T) for part in grown], [grad_map, grad_B, grad_C], layout.outside(grad_start)
+        return [from_lanes(part, T) for part in grown], [grad_map, grad_B, grad_C], _outside(grad_start)
 
 
 def _states(
-    layout: NativeComplex, delta: Tensor, u: Tensor, reset: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor,
-    workspace: Workspace,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    delta: Tensor, u: Tensor, reset: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, workspace: Workspace
+) -> tuple[Tensor, Tensor, Tensor]:
     """(eigenvalues, every state, the last)."""
     phase_map, B, _ = shared
     K, d, C, R = u.shape
     shape = K, d, len(B), C, R
-    a, h, phase = layout.array(workspace, "a", shape), layout.array(workspace, "h", shape), workspace("phase", *shape)
+    a, h, phase = _array(workspace, "a", shape), _array(workspace, "h", shape), workspace("phase", *shape)
     torch.bmm(phase_map.expand(K, -1, -1), u.view(K, d, C * R), out=phase.view(K, -1, C * R))
-    rotations(phase, *layout.parts(a))
+    rotations(phase, a.real, a.imag)
     if reset:
         a.mul_(1 - reset[0][:, :, None])
-    torch.mul((delta * u)[:, :, None], layout.beside(B), out=h)
-    steps, drives = layout.steps(a), layout.steps(h)
-    last = chunked_scan(layout.rules, [(part,) for part in steps], drives, layout.inside(start), drives)
+    torch.mul((delta * u)[:, :, None], _beside(B), out=h)
+    last = chunked_scan(Diagonal(), [(part,) for part in a.unbind()], h.unbind(), _inside(start), h.unbind())
     return a, h, last
+
+
+def _array(workspace: Workspace, name: str, shape: tuple[int, ...]) -> Tensor:
+    return torch.view_as_complex(workspace(name, *shape, 2))
+
+
+def _beside(pairs: Tensor) -> Tensor:
+    """n 2 -> numbers that broadcast along K d n C R, in an array of their own."""
+    return torch.view_as_complex(pairs.clone(memory_format=torch.contiguous_format))[:, None, None]
+
+
+def _inside(state: Tensor) -> Tensor:
+    """R d n 2 -> d n R numbers."""
+    return torch.view_as_complex(state.contiguous()).movedim(0, -1)
+
+
+def _outside(state: Tensor) -> Tensor:
+    """d n R numbers -> R d n 2."""
+    return torch.view_as_real(state.movedim(-1, 0))
 
 
 class AUSSM(Gated):
@@ -146,7 +168,9 @@ class AUSSM(Gated):
     def scan(
         self, streams: Streams, h: Tensor, taken: Tensor | None, resets: Tensor | None
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        delta, u, _ = streams
+        delta, u, z = streams
+        if u.dtype in WITHOUT_COMPLEX:
+            return self._loop((delta, u, z), h, taken, resets)
         if taken is not None:  # without input there is no phase and nothing is added
             delta, u = (torch.where(taken[..., None], x, 0) for x in (delta, u))
         shared = [self.phase_proj.weight, self.B, self.C]

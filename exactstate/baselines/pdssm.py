@@ -32,14 +32,11 @@ from exactstate.baselines.chunked_scan import (
     ColumnOneHotAdjoint,
     chunked_adjoint,
     chunked_scan,
-    conjugate,
     fill_up,
     in_chunks,
     paired_product,
-    times,
-    unit,
 )
-from exactstate.baselines.recurrent import Recurrent, Streams, at_least, resolve_affine
+from exactstate.baselines.recurrent import WITHOUT_COMPLEX, Recurrent, Streams, at_least, resolve_affine
 from exactstate.errors import InvalidConfig, InvalidInput
 from exactstate.nn.init import fan_in_
 
@@ -124,10 +121,6 @@ def _pieces(mixtures: Tensor, N: int) -> list[slice]:
     return [slice(at, at + size) for at in range(0, len(mixtures), size)]
 
 
-WITHOUT_COMPLEX = (torch.float16, torch.bfloat16)
-"""Formats in which torch has no complex numbers, or no arithmetic on them."""
-
-
 class PDSSMBlock(Kernel, name="pdssm"):
     """A block of steps, R rows of T.
 
@@ -144,10 +137,7 @@ class PDSSMBlock(Kernel, name="pdssm"):
         self, streams: Sequence[Tensor], shared: Sequence[Tensor], start: Tensor, workspace: Workspace
     ) -> tuple[Tensor, Tensor]:
         _, rows, d, b, taken = streams
-        table = _table(rows, taken)
-        pairs = d.dtype in WITHOUT_COMPLEX
-        path = states(table, _numbers(d), _numbers(b), _numbers(start.flatten(1)), pairs=pairs)
-        out = _flat(path, pairs)
+        out = _flat(states(_table(rows, taken), _numbers(d), _numbers(b), _numbers(start.flatten(1))))
         return out, out[:, -1].unflatten(-1, (-1, 2))
 
     def backward(
@@ -155,49 +145,39 @@ class PDSSMBlock(Kernel, name="pdssm"):
         workspace: Workspace,
     ) -> tuple[list[Tensor], list[Tensor], Tensor]:  # fmt: skip
         mixture, rows, d, b, taken = streams
-        pairs = d.dtype in WITHOUT_COMPLEX
-        scale, begin = _numbers(d), _numbers(start.flatten(1))
-        table = _table(rows, taken)
-        path = states(table, scale, _numbers(b), begin, pairs=pairs)
-        lam, grad_start = adjoint_states(table, scale, _numbers(output_grad), _numbers(last.flatten(1)), pairs=pairs)
+        scale, begin, table = _numbers(d), _numbers(start.flatten(1)), _table(rows, taken)
+        path = states(table, scale, _numbers(b), begin)
+        lam, grad_start = adjoint_states(table, scale, _numbers(output_grad), _numbers(last.flatten(1)))
         before = torch.cat([begin.unsqueeze(-2), path.narrow(-2, 0, path.shape[-2] - 1)], dim=-2)
-        reached = lam.gather(-1, table.expand_as(lam))
-        grad_d = times(reached, conjugate(before, pairs=pairs), pairs=pairs)
-        moved = times(scale, before, pairs=pairs) * taken.squeeze(-1).unsqueeze(-1)
+        grad_d = lam.gather(-1, table) * before.conj()
+        moved = scale * before * taken
         grad_mixture, grad_dictionary = hardmax_backward(
-            mixture.flatten(0, 1), shared[0], _parts(moved, pairs), _parts(lam, pairs), workspace
+            mixture.flatten(0, 1), shared[0], _parts(moved), _parts(lam), workspace
         )
         grad_rows, grad_taken = torch.zeros_like(rows), torch.zeros_like(taken)
-        grown = [grad_mixture.view_as(mixture), grad_rows, _flat(grad_d, pairs), _flat(lam, pairs), grad_taken]
-        return grown, [grad_dictionary], _flat(grad_start, pairs).unflatten(-1, (-1, 2))
+        grown = [grad_mixture.view_as(mixture), grad_rows, _flat(grad_d), _flat(lam), grad_taken]
+        return grown, [grad_dictionary], _flat(grad_start).unflatten(-1, (-1, 2))
 
 
-def states(table: Tensor, d: Tensor, b: Tensor, h0: Tensor, *, pairs: bool) -> Tensor:
-    """Every state, for arrays with pairs in the first dimension."""
-    N = table.shape[-1]
-    tables = in_chunks(fill_up(table, torch.arange(N, device=table.device)))
-    scales = in_chunks(fill_up(d, unit(d.ndim, d, pairs=pairs)))
-    drives = fill_up(b)
+def states(table: Tensor, d: Tensor, b: Tensor, h0: Tensor) -> Tensor:
+    """Every state."""
+    tables = in_chunks(fill_up(table, torch.arange(table.shape[-1], device=table.device)))
+    scales, drives = in_chunks(fill_up(d, 1.0)), fill_up(b)
     out = torch.empty_like(drives, memory_format=torch.contiguous_format)
-    chunked_scan(
-        ColumnOneHot(pairs=pairs), list(zip(tables, scales, strict=True)), in_chunks(drives), h0, in_chunks(out)
-    )
+    chunked_scan(ColumnOneHot(), list(zip(tables, scales, strict=True)), in_chunks(drives), h0, in_chunks(out))
     return out.narrow(-2, 0, b.shape[-2])
 
 
-def adjoint_states(table: Tensor, d: Tensor, gains: Tensor, last: Tensor, *, pairs: bool) -> tuple[Tensor, Tensor]:
+def adjoint_states(table: Tensor, d: Tensor, gains: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
     """lambda_t = g_t + (P_{t+1} D_{t+1})^H lambda_{t+1}, and lambda before the first step."""
-    stay, one = torch.arange(table.shape[-1], device=table.device), unit(d.ndim, d, pairs=pairs)
-    tables = in_chunks(fill_up(table, stay))
-    scales = in_chunks(conjugate(fill_up(d, one), pairs=pairs))
+    stay, one = torch.arange(table.shape[-1], device=table.device), d.new_ones((1,))
+    tables, scales = in_chunks(fill_up(table, stay)), in_chunks(fill_up(d, 1.0).conj().resolve_conj())
     gains = fill_up(gains)
     out = torch.empty_like(gains, memory_format=torch.contiguous_format)
-    steps, identity = list(zip(tables, scales, strict=True)), (stay, one.squeeze(-1))
-    chunked_adjoint(ColumnOneHotAdjoint(pairs=pairs), steps, in_chunks(gains), last, identity, in_chunks(out))
-    first = out.select(-2, 0)
-    scale = conjugate(d.select(-2, 0), pairs=pairs)
-    before = times(scale, first.gather(-1, table.select(-2, 0).expand_as(first)), pairs=pairs)
-    return out.narrow(-2, 0, table.shape[-2]), before
+    steps = list(zip(tables, scales, strict=True))
+    chunked_adjoint(ColumnOneHotAdjoint(), steps, in_chunks(gains), last, (stay, one), in_chunks(out))
+    before = d.select(-2, 0).conj() * out.select(-2, 0).gather(-1, table.select(-2, 0))
+    return out.narrow(-2, 0, table.shape[-2]), before.resolve_conj()
 
 
 def _table(rows: Tensor, taken: Tensor) -> Tensor:
@@ -206,22 +186,18 @@ def _table(rows: Tensor, taken: Tensor) -> Tensor:
 
 
 def _numbers(x: Tensor) -> Tensor:
-    """... 2N -> ... N complex, or 2 ... N where torch has no complex numbers of this format."""
-    paired = x.unflatten(-1, (-1, 2))
-    if x.dtype in WITHOUT_COMPLEX:
-        return paired.movedim(-1, 0).contiguous()
-    return torch.view_as_complex(paired.contiguous())
+    """... 2N -> ... N complex."""
+    return torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
 
 
-def _flat(x: Tensor, pairs: bool) -> Tensor:
+def _flat(x: Tensor) -> Tensor:
     """The way back: ... 2N."""
-    return (x.movedim(0, -1) if pairs else torch.view_as_real(x.resolve_conj())).flatten(-2)
+    return torch.view_as_real(x.resolve_conj()).flatten(-2)
 
 
-def _parts(x: Tensor, pairs: bool) -> tuple[Tensor, Tensor]:
+def _parts(x: Tensor) -> tuple[Tensor, Tensor]:
     """(Re, Im), one row per step."""
-    re, im = (x[0], x[1]) if pairs else (x.real, x.imag)
-    return re.flatten(0, 1).contiguous(), im.flatten(0, 1).contiguous()
+    return x.real.flatten(0, 1).contiguous(), x.imag.flatten(0, 1).contiguous()
 
 
 class PDSSM(Recurrent):
@@ -309,6 +285,8 @@ class PDSSM(Recurrent):
         self, streams: Streams, h: Tensor, taken: Tensor | None, resets: Tensor | None
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         mixture, d, b, _ = streams
+        if d.dtype in WITHOUT_COMPLEX:
+            return self._loop(streams, h, taken, resets)
         own = torch.ones_like(mixture[..., :1]) if taken is None else taken[..., None].to(d.dtype)
         if resets is not None:
             d = torch.where(resets[..., None], 0, d)

@@ -37,6 +37,8 @@ from exactstate.nn.pretrained import Pretrained
 
 Streams = tuple[Tensor, ...]
 BACKENDS = ("reference", "tree")
+WITHOUT_COMPLEX = (torch.float16, torch.bfloat16)
+"""Formats in which torch has no complex numbers, or no arithmetic on them: layers that need these loop over steps."""
 
 
 def resolve_affine(name: str) -> str:

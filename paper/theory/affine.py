@@ -14,8 +14,52 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from exactstate.baselines.chunked_scan import Diagonal, chunked_scan, fill_up, in_chunks, paired_product, unit
+from exactstate.baselines.chunked_scan import (
+    ColumnOneHot,
+    Diagonal,
+    Step,
+    chunked_scan,
+    fill_up,
+    in_chunks,
+    paired_product,
+)
 from exactstate.baselines.pdssm import states
+
+
+def times(x: Tensor, y: Tensor) -> Tensor:
+    """The product of numbers whose first dimension is (Re, Im)."""
+    return torch.stack([x[0] * y[0] - x[1] * y[1], x[0] * y[1] + x[1] * y[0]])
+
+
+class PairedDiagonal(Diagonal):
+    """Steps (a,) of such numbers, in every format of real numbers."""
+
+    def apply(self, step: Step, h: Tensor, drive: Tensor, out: Tensor | None = None) -> Tensor:
+        total = drive + times(step[0], h)
+        return total if out is None else out.copy_(total)
+
+    def compose(self, first: Step, then: Step) -> Step:
+        return (times(first[0], then[0]),)
+
+
+class PairedColumnOneHot(ColumnOneHot):
+    """Steps (table, d) of such numbers."""
+
+    def apply(self, step: Step, h: Tensor, drive: Tensor, out: Tensor | None = None) -> Tensor:
+        table, d = step
+        scaled = times(d, h)
+        total = drive.clone() if out is None else out.copy_(drive)
+        return total.scatter_add_(-1, table.expand_as(scaled), scaled)
+
+    def compose(self, first: Step, then: Step) -> Step:
+        (table, d), (later, scale) = first, then
+        return later.gather(-1, table), times(d, scale.gather(-1, table.expand_as(scale)))
+
+
+def unit(x: Tensor, pairs: bool) -> Tensor:
+    """One, in a shape that broadcasts."""
+    one = x.new_ones((1,) * x.ndim)
+    return torch.cat([one, torch.zeros_like(one)]) if pairs else one
 
 
 def diagonal_loop(a: Tensor, b: Tensor, h0: Tensor, *, pairs: bool = False) -> Tensor:
@@ -34,8 +78,8 @@ def diagonal_scan(a: Tensor, b: Tensor, h0: Tensor, *, pairs: bool = False) -> T
     a, b, h0 = a.flatten(2 + pairs), b.flatten(2 + pairs), h0.flatten(1 + pairs)
     drives = fill_up(b)
     out = torch.empty_like(drives, memory_format=torch.contiguous_format)
-    steps = [(part,) for part in in_chunks(fill_up(a, unit(a.ndim, a, pairs=pairs)))]
-    chunked_scan(Diagonal(pairs=pairs), steps, in_chunks(drives), h0, in_chunks(out))
+    steps = [(part,) for part in in_chunks(fill_up(a, unit(a, pairs)))]
+    chunked_scan(PairedDiagonal() if pairs else Diagonal(), steps, in_chunks(drives), h0, in_chunks(out))
     path = out.narrow(-2, 0, b.shape[-2])
     return (path.movedim(0, -1) if pairs else path).reshape(shape)
 
@@ -53,8 +97,14 @@ def pd_loop(table: Tensor, d: Tensor, b: Tensor, h0: Tensor, *, pairs: bool = Fa
 
 def pd_scan(table: Tensor, d: Tensor, b: Tensor, h0: Tensor, *, pairs: bool = False) -> Tensor:
     """The same in log depth."""
-    path = states(table, *(_pairs_first(x, pairs) for x in (d, b, h0)), pairs=pairs)
-    return path.movedim(0, -1) if pairs else path
+    if not pairs:
+        return states(table, d, b, h0)
+    d, b, h0 = (_pairs_first(x, pairs) for x in (d, b, h0))
+    tables, drives = in_chunks(fill_up(table, torch.arange(table.shape[-1]))), fill_up(b)
+    out = torch.empty_like(drives, memory_format=torch.contiguous_format)
+    steps = list(zip(tables, in_chunks(fill_up(d, unit(d, pairs))), strict=True))
+    chunked_scan(PairedColumnOneHot(), steps, in_chunks(drives), h0, in_chunks(out))
+    return out.narrow(-2, 0, b.shape[-2]).movedim(0, -1)
 
 
 def _pairs_first(x: Tensor, pairs: bool) -> Tensor:

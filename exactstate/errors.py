@@ -39,6 +39,22 @@ class BrokenFile(ExactstateError, ValueError):
         super().__init__(f"{place}: {reason}")
 
 
+def unreadable(path: object, error: OSError) -> BrokenFile:
+    """The error for a file that the system does not give."""
+    if isinstance(error, FileNotFoundError):
+        return BrokenFile(path, "there is no such file.")
+    return BrokenFile(path, f"it cannot be read: {(error.strerror or str(error)).lower()}.")
+
+
+def utf8(content: bytes, source: object) -> str:
+    """The text of a file without a byte order mark; BrokenFile with the line of the first byte that is none."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise BrokenFile(source, f"byte {content[error.start]:#04x} is not UTF-8 text.", line) from None
+
+
 class NotLearned(ExactstateError, RuntimeError):
     """Training that ended without a usable network; the message says how far it came."""
 

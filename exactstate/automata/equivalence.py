@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from exactstate._types import Ints
+from exactstate.automata.congruence import root
 from exactstate.automata.machine import Mealy, Moore
 from exactstate.errors import InvalidMachine
 
@@ -37,7 +38,7 @@ def distinguishing_word(first: Moore | Mealy, second: Moore | Mealy) -> tuple[st
     visited: list[tuple[int, int, int, int]] = []  # state, state, index of the previous pair, symbol from there
     queue = [(*start, -1, -1)]
     for p, q, before, symbol in queue:
-        p_root, q_root = _root(parent, p), _root(parent, q)
+        p_root, q_root = root(parent, p), root(parent, q)
         if p_root == q_root:
             continue
         parent[p_root] = q_root
@@ -82,12 +83,6 @@ def symbol_order(first: tuple[str, ...], second: tuple[str, ...]) -> list[int]:
         raise InvalidMachine(f"machines are compared over the same symbols; {' and '.join(which)}.")
     place = {name: number for number, name in enumerate(second)}
     return [place[name] for name in first]
-
-
-def _root(parent: list[int], state: int) -> int:
-    while parent[state] != state:
-        parent[state] = state = parent[parent[state]]
-    return state
 
 
 def _word_to(

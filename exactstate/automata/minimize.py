@@ -65,14 +65,14 @@ def canonical(machine: M) -> M:
 
 
 def reachable(tables: Ints, start: int) -> Ints:
-    """The states that words reach from the start, breadth-first in the order of the symbols."""
+    """The states that words reach from the start, breadth-first in the order of the symbols; entries may be MISSING."""
     successors = tables.T.tolist()
     seen = bytearray(len(successors))
     seen[start] = 1
     order = [start]
     for state in order:
         for target in successors[state]:
-            if not seen[target]:
+            if target >= 0 and not seen[target]:
                 seen[target] = 1
                 order.append(target)
     return np.array(order)

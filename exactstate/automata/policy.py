@@ -17,13 +17,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from exactstate._types import Ints
 from exactstate.automata.machine import Mealy
-from exactstate.errors import BrokenFile, InvalidConfig
+from exactstate.errors import BrokenFile, InvalidConfig, unreadable, utf8
 
 END = "<end>"
 """The symbol for the end of a trace."""
@@ -95,12 +96,9 @@ class Policy:
 def read_policies(path: str | os.PathLike[str]) -> list[Policy]:
     """The policies of a file, one on a line."""
     try:
-        with open(path, encoding="utf-8-sig") as file:
-            lines = file.read().splitlines()
+        lines = utf8(Path(path).read_bytes(), path).splitlines()
     except OSError as error:
-        raise BrokenFile(path, f"it cannot be read: {(error.strerror or str(error)).lower()}.") from None
-    except UnicodeDecodeError:
-        raise BrokenFile(path, "it is not UTF-8 text.") from None
+        raise unreadable(path, error) from None
     policies = []
     for number, line in enumerate(lines, start=1):
         rule = re.sub(r"(^|\s)#.*", "", line).strip()

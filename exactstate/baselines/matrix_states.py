@@ -93,9 +93,6 @@ class MatrixStates(Recurrent):
     def finish(self, streams: Streams, read: Tensor) -> Tensor:
         return self.out_proj(read)
 
-    def extra_repr(self) -> str:
-        return f"heads={self.heads}, states={self.config.states}, backend={self.backend!r}"
-
 
 class DeltaProduct(MatrixStates):
     """Products of Householder matrices with eigenvalues in [-1, 1].

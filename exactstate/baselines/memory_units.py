@@ -240,9 +240,6 @@ class MemoryUnits(Recurrent):
                 raise InvalidInput("a floating-point state holds the values of levels; some entry lies between two.")
         return level_values
 
-    def extra_repr(self) -> str:
-        return f"levels={self.levels}, backend={self.backend!r}"
-
 
 def _straight_through(hard: Tensor, soft: Tensor) -> Tensor:
     """The value of `hard`, to the bit, with the gradient of `soft`."""

@@ -320,6 +320,3 @@ class PDSSM(Recurrent):
     def _laid_out(self) -> Tensor:
         """The dictionary as [column, row, matrix]."""
         return self.dictionary.permute(2, 1, 0).contiguous()
-
-    def extra_repr(self) -> str:
-        return f"states={self.config.states}, backend={self.backend!r}"

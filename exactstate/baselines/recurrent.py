@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import log
 from typing import Any
 
@@ -208,6 +208,11 @@ class Recurrent(Pretrained, nn.Module, ABC):
             )
         return zero if state is None else state
 
+    def extra_repr(self) -> str:
+        return ", ".join(
+            f"{name}={value!r}" for name, value in {**asdict(self.config), "backend": self.backend}.items()
+        )
+
     def _cast(self, rows: Tensor) -> Tensor:
         """Cast to the type of the weights, which is that of every step."""
         return rows.to(next(self.parameters()).dtype)
@@ -269,6 +274,3 @@ class Gated(Recurrent):
     def finish(self, streams: Streams, read: Tensor) -> Tensor:
         _, u, z = streams[:3]
         return self.out_proj((read + self.skip * u) * silu(z))
-
-    def extra_repr(self) -> str:
-        return f"states={self.config.states}, backend={self.backend!r}"

@@ -78,9 +78,6 @@ class _TorchRNN(Recurrent):
         rnn = self.rnn
         return rnn.weight_ih_l0, rnn.weight_hh_l0, rnn.bias_ih_l0, rnn.bias_hh_l0  # type: ignore[return-value]
 
-    def extra_repr(self) -> str:
-        return f"backend={self.backend!r}"
-
 
 class GRU(_TorchRNN):
     """A gated recurrent unit.

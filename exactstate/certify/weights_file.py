@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from exactstate.errors import BrokenFile
+from exactstate.errors import BrokenFile, unreadable
 
 DTYPES = {
     "F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32",
@@ -39,7 +39,7 @@ def digest_of_file(path: str | os.PathLike[str]) -> str:
             digest.update(data[first:end])
             digest.update(b"\n")
     except OSError as error:
-        raise BrokenFile(path, f"it cannot be read: {(error.strerror or str(error)).lower()}.") from None
+        raise unreadable(path, error) from None
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BrokenFile(path, f"this is not a safetensors file ({error}).") from None
     return digest.hexdigest()

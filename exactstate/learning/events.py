@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from exactstate.errors import BrokenFile, InvalidConfig
+from exactstate.errors import BrokenFile, InvalidConfig, unreadable
 from exactstate.learning.calls import Call, CallTrace, Value
 
 Rule = str | tuple[float, ...]
@@ -64,7 +64,7 @@ class Events:
             with open(path, "rb") as file:
                 return cls.of(tomllib.load(file))
         except OSError as error:
-            raise BrokenFile(path, f"it cannot be read: {(error.strerror or str(error)).lower()}.") from None
+            raise unreadable(path, error) from None
         except (InvalidConfig, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise BrokenFile(path, f"{str(error).rstrip('.').lower()}.") from None
 

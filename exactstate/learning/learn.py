@@ -16,6 +16,7 @@ import numpy as np
 from exactstate._types import MISSING, Ints
 from exactstate.automata import Mealy, Moore
 from exactstate.automata.io.common import DFA_OUTPUTS, fresh
+from exactstate.automata.minimize import reachable
 from exactstate.errors import InvalidConfig, InvalidInput, NotLearned, unknown
 from exactstate.learning.logs import LABELS
 from exactstate.learning.prefix_tree import PrefixTree
@@ -219,13 +220,7 @@ def _same(one: MergedStates, other: MergedStates) -> bool:
         return False
     if not np.array_equal(np.sort(one.visits, axis=None), np.sort(other.visits, axis=None)):
         return False
-    parts = []
-    for merged in (one, other):
-        numbers = _breadth_first(merged.tables)
-        back = np.argsort(numbers)
-        tables = np.where(merged.tables == MISSING, MISSING, numbers[merged.tables])[:, back]
-        parts.append((tables, merged.readout[..., back]))
-    return all(np.array_equal(a, b) for a, b in zip(*parts, strict=True))
+    return all(np.array_equal(a, b) for a, b in zip(_renumbered(one), _renumbered(other), strict=True))
 
 
 def _with_labels(log: TraceTree) -> TraceTree:
@@ -250,10 +245,7 @@ def _complete(
     log: TraceTree, merged: MergedStates, kind: Kind, missing: Missing, noise: float, order: str
 ) -> LearnedMachine:
     """The whole machine: states numbered breadth-first, unseen transitions as the caller wants them."""
-    numbers = _breadth_first(merged.tables)
-    back = np.argsort(numbers)
-    tables = np.where(merged.tables == MISSING, MISSING, numbers[merged.tables])[:, back]
-    readout = merged.readout[..., back]
+    tables, readout = _renumbered(merged)
     n, symbols, outputs = merged.n_states, list(log.symbols), list(log.outputs)
     states = [f"s{q}" for q in range(n)]
     unseen = [(states[q], symbols[a]) for q, a in np.argwhere(tables.T == MISSING).tolist()]
@@ -285,12 +277,9 @@ def _complete(
     )  # fmt: skip
 
 
-def _breadth_first(tables: Ints) -> Ints:
-    """The number of every state in breadth-first order from state 0."""
-    order, number = [0], {0: 0}
-    for state in order:
-        for after in tables[:, state].tolist():
-            if after != MISSING and after not in number:
-                number[after] = len(order)
-                order.append(after)
-    return np.array([number[q] for q in range(tables.shape[1])])
+def _renumbered(merged: MergedStates) -> tuple[Ints, Ints]:
+    """(tables, read-out) with the states in breadth-first order from state 0."""
+    order = reachable(merged.tables, 0)
+    numbers = np.argsort(order)
+    tables = np.where(merged.tables == MISSING, MISSING, numbers[merged.tables])
+    return tables[:, order], merged.readout[..., order]

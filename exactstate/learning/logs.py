@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
-from exactstate.errors import BrokenFile, InvalidInput, unknown
+from exactstate.errors import BrokenFile, InvalidInput, unknown, unreadable
 from exactstate.records import InvalidJson, parse_strict_json
 
 FORMATS = ("jsonl", "csv", "text", "abbadingo")
@@ -153,10 +153,8 @@ def _open(path: str | os.PathLike[str], format: str | None) -> IO[bytes]:
         raise unknown("format of a log", format, FORMATS)
     try:
         return open(path, "rb")
-    except FileNotFoundError:
-        raise BrokenFile(path, "there is no such file.") from None
     except OSError as error:
-        raise BrokenFile(path, f"it cannot be read: {(error.strerror or str(error)).lower()}.") from None
+        raise unreadable(path, error) from None
 
 
 def _traces(
@@ -209,7 +207,7 @@ def _lines(
         try:
             line = file.readline(MAX_LINE + 1)
         except OSError as error:
-            raise BrokenFile(path, f"it cannot be read: {(error.strerror or str(error)).lower()}.") from None
+            raise unreadable(path, error) from None
         if not line:
             if size is None:
                 return

@@ -25,7 +25,7 @@ from exactstate.automata import Mealy, Moore
 from exactstate.automata.io import json_format
 from exactstate.automata.io.common import Reading
 from exactstate.automata.run import smallest_dtype
-from exactstate.errors import BrokenFile, InvalidMachine, unknown
+from exactstate.errors import BrokenFile, InvalidMachine, unknown, unreadable, utf8
 from exactstate.records import write_atomically
 from exactstate.runtime.heads import Heads
 from exactstate.runtime.machine import Machine, about_from_text, about_to_text
@@ -50,7 +50,10 @@ def save(machine: Machine, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> Machine:
     """The machine in a file."""
-    content = _read(path)
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise unreadable(path, error) from None
     if content.startswith(MAGIC[:1]) or Path(path).suffix.lower() == ".exactstate":
         return from_bytes(content, str(path))
     if Path(path).suffix.lower() == ".json" or content[:100].lstrip().startswith(b"{"):
@@ -58,15 +61,6 @@ def load(path: str | os.PathLike[str]) -> Machine:
     from exactstate.automata import read_machine
 
     return Machine.of(read_machine(path))
-
-
-def _read(path: str | os.PathLike[str]) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except FileNotFoundError:
-        raise BrokenFile(path, "there is no such file.") from None
-    except OSError as error:
-        raise BrokenFile(path, f"it cannot be read: {(error.strerror or str(error)).lower()}.") from None
 
 
 def to_json(machine: Machine) -> str:
@@ -88,11 +82,7 @@ def to_json(machine: Machine) -> str:
 
 def from_json(content: bytes, source: str) -> Machine:
     """The machine that the text describes; every entry is checked."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise BrokenFile(source, f"byte {content[error.start]:#04x} is not UTF-8 text.", line) from None
+    text = utf8(content, source)
     reading = Reading(text=text, source=source)
     if not text.strip():
         raise reading.error("it is empty.")

@@ -63,7 +63,7 @@ CALLS = {
     "train S33": "there is no task S33: this family goes from S2 to S7.",
     "train M13": "unknown task 'M13'. Did you mean 'M11'?",
     "train mine.dot": "mine.dot: there is no such file.",
-    "train empty": "empty: it cannot be read: Is a directory.",
+    "train empty": "empty: it cannot be read: is a directory.",
     "train S3 --heads 3x2": "--heads takes numbers separated by commas, such as 4,3,2; got '3x2'.",
     "train S3 --recipe induce --heads 2,2": "no quotients that distinguish the states of S3 fit into heads (2, 2);",
     "train S3 --recipe papr": "unknown recipe 'papr'. Did you mean 'paper'? Known: gradient, straight_through, induce,",
@@ -125,7 +125,6 @@ CALLS = {
     "figure machine S3 -o s3": "unknown ending 's3'. Known: .svg, .png, .pdf, .dot.",
     "figure drift": "unknown figure 'drift'. Known: machine, tables, sweep.",
     "figure sweep --rows missing.jsonl -o d.svg": "missing.jsonl: there are no sweeps here; `exactstate sweep",
-    "table nothing": "there is no folder nothing; name the one that holds training.jsonl",
 }
 
 

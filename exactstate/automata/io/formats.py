@@ -14,7 +14,7 @@ from types import ModuleType
 
 from exactstate.automata.io.common import AmbiguousFile, Kind, Missing, Reading
 from exactstate.automata.machine import Semiautomaton
-from exactstate.errors import BrokenFile, InvalidMachine, unknown
+from exactstate.errors import BrokenFile, InvalidMachine, unknown, unreadable, utf8
 from exactstate.records import write_atomically
 
 EXTENSIONS = {"dot": (".dot", ".gv"), "json": (".json",)}
@@ -120,16 +120,9 @@ def _format_by_extension(path: str | os.PathLike[str]) -> str | None:
 
 def _text_of(path: str | os.PathLike[str]) -> str:
     try:
-        content = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise BrokenFile(path, "there is no such file.") from None
+        return utf8(Path(path).read_bytes(), path).replace("\r\n", "\n")
     except OSError as error:
-        raise BrokenFile(path, f"it cannot be read: {error.strerror or error}.") from None
-    try:
-        return content.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise BrokenFile(path, f"byte {content[error.start]:#04x} is not UTF-8 text.", line) from None
+        raise unreadable(path, error) from None
 
 
 def _report(collected: list[str], notes: list[str] | None, source: str) -> None:

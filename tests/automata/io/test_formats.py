@@ -88,7 +88,7 @@ def test_read_machine_with_byte_order_mark_and_windows_lines(tmp_path: Path) -> 
 def test_read_machine_of_missing_files(tmp_path: Path) -> None:
     with pytest.raises(BrokenFile, match=r"nowhere.dot: there is no such file"):
         read_machine(tmp_path / "nowhere.dot")
-    with pytest.raises(BrokenFile, match="it cannot be read: Is a directory"):
+    with pytest.raises(BrokenFile, match="it cannot be read: is a directory"):
         read_machine(tmp_path)
     with pytest.raises(BrokenFile, match=r"it cannot be written: there is no folder .*nowhere"):
         write_machine(DFA, tmp_path / "nowhere" / "machine.dot")

@@ -228,6 +228,6 @@ def test_overview_says_what_is_missing(tmp_path: Path, capsys: Captured) -> None
     (tmp_path / "rows").mkdir()
     assert run(["overview", "-o", "page", "--rows", "rows"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith(f"{len(TABLES) + 2} tables, {len(FIGURES) + 1} figures: page/index.html\n")
+    assert out.startswith(f"{len(TABLES) + 1} tables, {len(FIGURES) + 1} figures: page/index.html\n")
     assert "counting is missing: there are no rows: counting.jsonl" in out
     assert run(["overview", "-o", "page", "--rows", "nowhere"]) == 2

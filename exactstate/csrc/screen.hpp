@@ -8,9 +8,12 @@
 // the arg max of the floats. Elsewhere those that are close enough to the best are candidates: their logits are
 // computed in floats, in the order of the definition.
 #pragma once
+#include <cstdlib>
+
 #include "logits.hpp"
 
 #ifdef EXACTSTATE_AVX2
+#define EXACTSTATE_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 namespace exactstate {
 
 constexpr float NORM = 30000;              // of scaled rows and weights: a product of two stays below 2^30
@@ -20,14 +23,26 @@ constexpr float SIZE_LIMIT = 1e18f;        // of norms and biases: no logit over
 constexpr float SLACK = 1.005f;            // for the rounding of the bounds themselves
 constexpr int64_t SCREEN_WIDTH = 4096;     // inputs up to which SLACK is enough
 constexpr int LANES = ROWS<float>;
+constexpr int ALL = (1 << LANES) - 1;      // of them, as a mask: gcc 12 warns of intrinsics without one
 
 // 2 E of a column is x_norm |a x| + x_error |a x - x'| + x_scale a + 4.
 struct ColumnBound {
     float x_norm, x_error, x_scale;
 };
 
+// Whether all lanes fit into one register, with products of pairs that are added to it at once: the same integers.
+inline bool has_avx512() {
+    static const bool found = [] {
+        const char* asked = std::getenv("EXACTSTATE_AVX512");
+        return !(asked && std::strcmp(asked, "0") == 0) && __builtin_cpu_supports("avx512vnni") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    }();
+    return found;
+}
+
 // The differences of all columns of all heads in integers.
 struct Screen {
+    const bool wide = has_avx512();
     int64_t m, pairs;                 // inputs, and pairs of them
     std::vector<int32_t> packed;      // pairs of sixteen-bit integers, panel by panel as `pack_entries` lays them out
     std::vector<float> bias;          // times c
@@ -185,11 +200,49 @@ EXACTSTATE_AVX2_INLINE void screen_tile(const ScreenBlock& block, const int32_t*
             _mm256_storeu_si256(reinterpret_cast<__m256i*>(leads + c * LANES + 8 * v), sum[c][v]);
 }
 
+// The same for T tiles that lie one behind the other, with all lanes in one register.
+template <int C, int T>
+EXACTSTATE_AVX512 inline void screen_tiles_wide(const ScreenBlock& block, const int32_t* packed, int64_t pairs,
+                                                const float* bias, int32_t* leads) {
+    __m512i sum[T][C];
+    const __m512 scale = _mm512_loadu_ps(block.scale);
+    for (int t = 0; t < T; ++t)
+        for (int c = 0; c < C; ++c)
+            sum[t][c] = _mm512_maskz_cvtps_epi32(ALL, _mm512_mul_ps(_mm512_set1_ps(bias[t * C + c]), scale));
+    const int32_t* x = block.columns.data();
+#pragma GCC unroll 2
+    for (int64_t i = 0; i < pairs; ++i, x += LANES, packed += C) {
+        const __m512i x_v = _mm512_loadu_si512(x);
+        for (int t = 0; t < T; ++t)
+            for (int c = 0; c < C; ++c)
+                sum[t][c] = _mm512_dpwssd_epi32(sum[t][c], x_v, _mm512_set1_epi32(packed[t * C * pairs + c]));
+    }
+    for (int t = 0; t < T; ++t)
+        for (int c = 0; c < C; ++c) _mm512_storeu_si512(leads + (t * C + c) * LANES, sum[t][c]);
+}
+
+EXACTSTATE_AVX512 inline void screen_product_wide(const ScreenBlock& block, const int32_t* packed, int64_t pairs,
+                                                  const float* bias, int64_t count, int32_t* leads) {
+    constexpr int T = 3;
+    for (; count >= T * TILE; count -= T * TILE, packed += T * TILE * pairs, bias += T * TILE, leads += T * TILE * LANES)
+        screen_tiles_wide<TILE, T>(block, packed, pairs, bias, leads);
+    for (; count >= TILE; count -= TILE, packed += TILE * pairs, bias += TILE, leads += TILE * LANES)
+        screen_tiles_wide<TILE, 1>(block, packed, pairs, bias, leads);
+    switch (count) {
+        case 1: return screen_tiles_wide<1, 1>(block, packed, pairs, bias, leads);
+        case 2: return screen_tiles_wide<2, 1>(block, packed, pairs, bias, leads);
+        case 3: return screen_tiles_wide<3, 1>(block, packed, pairs, bias, leads);
+        case 4: return screen_tiles_wide<4, 1>(block, packed, pairs, bias, leads);
+        case 5: return screen_tiles_wide<5, 1>(block, packed, pairs, bias, leads);
+    }
+}
+
 // Integer leads of a panel over the first entries of its columns: columns x (d - 1) x LANES.
 EXACTSTATE_AVX2_INLINE void screen_product(const Screen& screen, const ScreenBlock& block, int64_t panel, int64_t count,
                                        int32_t* leads) {
     const int32_t* packed = screen.packed.data() + screen.begin[panel] * screen.pairs;
     const float* bias = screen.bias.data() + screen.begin[panel];
+    if (screen.wide) return screen_product_wide(block, packed, screen.pairs, bias, count, leads);
     for (; count >= TILE; count -= TILE, packed += TILE * screen.pairs, bias += TILE, leads += TILE * LANES)
         screen_tile<TILE>(block, packed, screen.pairs, bias, leads);
     switch (count) {
@@ -234,6 +287,29 @@ EXACTSTATE_AVX2_INLINE int screen_arg_max(const ScreenBlock& block, const Column
         }
         uncertain |= lanes << (8 * v);
     }
+    return uncertain;
+}
+
+// The same with all lanes in one register.
+EXACTSTATE_AVX512 inline int screen_arg_max_wide(const ScreenBlock& block, const ColumnBound& bound,
+                                                 const int32_t* leads, int64_t d, __m256i (&where_of)[PAIR],
+                                                 int32_t* best_of, int32_t* trail) {
+    __m512i best = _mm512_setzero_si512(), where = best;
+    __m512i second = _mm512_set1_epi32(std::numeric_limits<int32_t>::min());
+    for (int64_t j = 1; j < d; ++j, leads += LANES) {
+        const __m512i s = _mm512_loadu_si512(leads);
+        where = _mm512_mask_mov_epi32(where, _mm512_cmpgt_epi32_mask(s, best), _mm512_set1_epi32(int32_t(j)));
+        second = _mm512_maskz_max_epi32(ALL, second, _mm512_maskz_min_epi32(ALL, best, s));
+        best = _mm512_maskz_max_epi32(ALL, best, s);
+    }
+    std::memcpy(where_of, &where, sizeof where);
+    const __m512 by_norm = _mm512_mul_ps(_mm512_set1_ps(bound.x_norm), _mm512_loadu_ps(block.norm));
+    const __m512 by_error = _mm512_mul_ps(_mm512_set1_ps(bound.x_error), _mm512_loadu_ps(block.error));
+    const __m512 by_scale = _mm512_mul_ps(_mm512_set1_ps(bound.x_scale), _mm512_loadu_ps(block.scale));
+    const __m512 total = _mm512_add_ps(_mm512_add_ps(by_norm, by_error), _mm512_add_ps(by_scale, _mm512_set1_ps(4)));
+    const __m512i may_trail = _mm512_maskz_cvtps_epi32(ALL, _mm512_maskz_min_ps(ALL, total, _mm512_set1_ps(0x1p30f)));
+    const int uncertain = ALL & ~_mm512_cmpgt_epi32_mask(_mm512_sub_epi32(best, second), may_trail);
+    if (uncertain) _mm512_storeu_si512(best_of, best), _mm512_storeu_si512(trail, may_trail);
     return uncertain;
 }
 

@@ -178,9 +178,10 @@ EXACTSTATE_AVX2_INLINE void screened_arg_max(const Job<float>& job, const Screen
         int uncertain[CELLS];
         for (int cell = 0; cell < cells; ++cell) {
             __m256i where[PAIR];
-            uncertain[cell] = screen_arg_max(rounded, screen.bounds[index + column + cell],
-                                             leads + (column + cell) * (d - 1) * LANES, d, where, best[cell],
-                                             trail[cell]);
+            const ColumnBound& bound = screen.bounds[index + column + cell];
+            const int32_t* here = leads + (column + cell) * (d - 1) * LANES;
+            uncertain[cell] = screen.wide ? screen_arg_max_wide(rounded, bound, here, d, where, best[cell], trail[cell])
+                                          : screen_arg_max(rounded, bound, here, d, where, best[cell], trail[cell]);
             for (int v = 0; v < PAIR; ++v)
                 row[v] = _mm256_or_si256(row[v], _mm256_slli_epi32(where[v], int(8 * sizeof(Cell)) * cell));
         }

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -73,6 +77,24 @@ def test_near_ties_and_extreme_magnitudes_are_decided_in_floats(name: str) -> No
     heads = (12, 5)
     given = HARD[name](*parts(heads, 48))
     assert torch.equal(tables(given, heads), tables(given, heads, "reference"))
+
+
+def test_screened_tables_are_the_same_in_registers_of_every_width() -> None:
+    """Where this processor has AVX-512, once without it; elsewhere twice the same code."""
+    program = (
+        "import hashlib; from tests.ops.test_screen import HARD, parts, tables\n"
+        "made = [tables(parts(h, m), h) for h in ((12, 12), (4, 13, 16), (64,)) for m in (1, 33, 64)]\n"
+        "made += [tables(change(*parts((12, 5), 48)), (12, 5)) for change in HARD.values()]\n"
+        "print(hashlib.sha256(b''.join(one.numpy().tobytes() for one in made)).hexdigest())"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, "EXACTSTATE_AVX512": choice}, check=True,
+            capture_output=True, text=True, cwd=Path(__file__).parents[2],
+        ).stdout
+        for choice in ("0", "1")
+    }  # fmt: skip
+    assert len(digests) == 1
 
 
 def test_screened_tables_depend_neither_on_threads_nor_on_the_rows_beside_them() -> None:

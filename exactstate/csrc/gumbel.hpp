@@ -20,34 +20,41 @@ EXACTSTATE_INLINE uint64_t step_key(uint64_t seed, uint64_t sequence, uint64_t s
 // The keys of a block of rows, split into halves as the lanes want them.
 template <class T>
 struct Keys {
-    static constexpr int vectors = (ROWS<T> + 7) / 8;
-    Words low[vectors] = {}, high[vectors] = {};
+    static constexpr int lanes = ROWS<T>;
+    uint32_t low[lanes] = {}, high[lanes] = {};
     EXACTSTATE_INLINE void set(int lane, uint64_t key) {
-        low[lane / 8][lane % 8] = uint32_t(key);
-        high[lane / 8][lane % 8] = uint32_t(key >> 32);
+        low[lane] = uint32_t(key);
+        high[lane] = uint32_t(key >> 32);
     }
 };
 
 // -log(-log(U)) with U one of 2^23 midpoints of (0, 1): never 0, never 1, so the noise is never infinite.
-EXACTSTATE_INLINE Floats gumbel(Words low, Words high, uint32_t entry) {
-    Words x = low ^ (entry * 0x9E3779B9u);
+template <class L>
+EXACTSTATE_INLINE typename L::Vector gumbel(const uint32_t* low, const uint32_t* high, uint32_t entry) {
+    typedef typename L::Vector Vector;
+    typedef typename L::Words Words;
+    Words x = take<Words>(low) ^ (entry * 0x9E3779B9u);
     x ^= x >> 16;
     x *= 0x7feb352du;
-    x ^= high;
+    x ^= take<Words>(high);
     x ^= x >> 15;
     x *= 0x846ca68bu;
     x ^= x >> 16;
-    const Floats uniform = (__builtin_convertvector((Ints32)(x >> 9), Floats) + 0.5f) * 0x1p-23f;
-    return -natural_log(-natural_log(uniform));
+    const Vector uniform = (__builtin_convertvector((typename L::Index)(x >> 9), Vector) + 0.5f) * 0x1p-23f;
+    return -natural_log<L>(-natural_log<L>(uniform));
 }
 
 // Noise of one entry for every row of a block, in the block's own type.
 EXACTSTATE_INLINE void gumbel_rows(const Keys<float>& keys, uint32_t entry, Floats (&noise)[PAIR]) {
-    for (int v = 0; v < PAIR; ++v) noise[v] = gumbel(keys.low[v], keys.high[v], entry);
+    for (int v = 0; v < PAIR; ++v) noise[v] = gumbel<Pair<float>>(keys.low + 8 * v, keys.high + 8 * v, entry);
+}
+
+EXACTSTATE_INLINE void gumbel_rows(const Keys<float>& keys, uint32_t entry, Whole::Vector (&noise)[1]) {
+    noise[0] = gumbel<Whole>(keys.low, keys.high, entry);
 }
 
 EXACTSTATE_INLINE void gumbel_rows(const Keys<double>& keys, uint32_t entry, Doubles (&noise)[PAIR]) {
-    const Floats both = gumbel(keys.low[0], keys.high[0], entry);
+    const Floats both = gumbel<Pair<float>>(keys.low, keys.high, entry);
     for (int i = 0; i < 8; ++i) noise[i / 4][i % 4] = double(both[i]);
 }
 

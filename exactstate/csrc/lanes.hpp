@@ -5,6 +5,7 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -30,6 +31,7 @@
 #include <immintrin.h>
 #define EXACTSTATE_AVX2 __attribute__((target("avx2")))
 #define EXACTSTATE_AVX2_INLINE __attribute__((target("avx2"), always_inline)) inline
+#define EXACTSTATE_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")))
 #endif
 
 namespace exactstate {
@@ -38,7 +40,6 @@ typedef float Floats __attribute__((vector_size(32)));
 typedef double Doubles __attribute__((vector_size(32)));
 typedef int32_t Ints32 __attribute__((vector_size(32)));
 typedef int64_t Ints64 __attribute__((vector_size(32)));
-typedef uint32_t Words __attribute__((vector_size(32)));
 
 template <class T>
 struct Lane;
@@ -46,6 +47,7 @@ template <>
 struct Lane<float> {
     typedef Floats Vector;
     typedef Ints32 Index;
+    typedef uint32_t Words __attribute__((vector_size(32)));
     static constexpr int width = 8;
 };
 template <>
@@ -59,6 +61,34 @@ struct Lane<double> {
 constexpr int PAIR = 2;
 template <class T>
 constexpr int ROWS = PAIR * Lane<T>::width;
+
+// How the rows of a block lie in registers: in two vectors, or in one where there is AVX-512. The operations in a lane
+// are the same ones.
+template <class T>
+struct Pair : Lane<T> {
+    typedef T Type;
+    static constexpr int vectors = PAIR;
+};
+struct Whole {
+    typedef float Type;
+    typedef float Vector __attribute__((vector_size(64)));
+    typedef int32_t Index __attribute__((vector_size(64)));
+    typedef uint32_t Words __attribute__((vector_size(64)));
+    static constexpr int width = 16, vectors = 1;
+};
+
+#ifdef EXACTSTATE_AVX2
+// Whether blocks of floats can be `Whole`; EXACTSTATE_AVX512=0 says no.
+inline bool has_avx512() {
+    static const bool found = [] {
+        const char* asked = std::getenv("EXACTSTATE_AVX512");
+        return !(asked && std::strcmp(asked, "0") == 0) && __builtin_cpu_supports("avx512vnni") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl");
+    }();
+    return found;
+}
+#endif
 
 template <class T>
 EXACTSTATE_INLINE typename Lane<T>::Vector spread(T value) {
@@ -98,19 +128,30 @@ EXACTSTATE_INLINE void store(T* to, typename Lane<T>::Vector vector) {
     std::memcpy(to, &vector, sizeof vector);
 }
 
+// The same with a vector of any width.
+template <class Vector, class T>
+EXACTSTATE_INLINE Vector take(const T* from) {
+    Vector vector;
+    std::memcpy(&vector, from, sizeof vector);
+    return vector;
+}
+
 // The natural logarithm of positive normal floats, to about one unit in the last place: x = 2^k (1 + f) with
 // 1 + f in [sqrt 1/2, sqrt 2], and the series of log(1 + f) as fitted by Moshier (Cephes). exactstate.ops.gumbel
 // performs the same operations in the same order in torch.
-EXACTSTATE_INLINE Floats natural_log(Floats x) {
-    const Ints32 bits = (Ints32)x;
-    const Ints32 exponent = (bits - 0x3f3504f3) >> 23;
-    const Floats f = (Floats)(bits - (exponent << 23)) - 1.0f;
-    const Floats k = __builtin_convertvector(exponent, Floats);
+template <class L>
+EXACTSTATE_INLINE typename L::Vector natural_log(typename L::Vector x) {
+    typedef typename L::Vector Vector;
+    typedef typename L::Index Index;
+    const Index bits = (Index)x;
+    const Index exponent = (bits - 0x3f3504f3) >> 23;
+    const Vector f = (Vector)(bits - (exponent << 23)) - 1.0f;
+    const Vector k = __builtin_convertvector(exponent, Vector);
     // evaluated in pairs (Estrin): a short chain of operations, so that several logarithms overlap
-    const Floats square = f * f, fourth = square * square;
-    const Floats a = f * -2.4999993993e-1f + 3.3333331174e-1f, b = f * -1.6668057665e-1f + 2.0000714765e-1f;
-    const Floats c = f * -1.2420140846e-1f + 1.4249322787e-1f, d = f * -1.1514610310e-1f + 1.1676998740e-1f;
-    const Floats p = ((a + b * square) + (c + d * square) * fourth) + (fourth * fourth) * 7.0376836292e-2f;
+    const Vector square = f * f, fourth = square * square;
+    const Vector a = f * -2.4999993993e-1f + 3.3333331174e-1f, b = f * -1.6668057665e-1f + 2.0000714765e-1f;
+    const Vector c = f * -1.2420140846e-1f + 1.4249322787e-1f, d = f * -1.1514610310e-1f + 1.1676998740e-1f;
+    const Vector p = ((a + b * square) + (c + d * square) * fourth) + (fourth * fourth) * 7.0376836292e-2f;
     return (f - 0.5f * square + square * f * p) + k * 0.69314718056f;
 }
 

@@ -56,36 +56,42 @@ void pack_entries(const T* weight, int64_t m, int64_t begin, int64_t end, T* pac
     }
 }
 
-template <class T, int C>
+// N tiles of C entries that lie one behind the other.
+template <class L, int C, int N = 1, class T>
 EXACTSTATE_INLINE void product_tile(const T* columns, const T* packed, int64_t m, const T* bias, T* logits) {
-    typedef typename Lane<T>::Vector Vector;
-    constexpr int W = Lane<T>::width;
-    Vector sum[C][PAIR];
-    for (int c = 0; c < C; ++c)
-        for (int v = 0; v < PAIR; ++v) sum[c][v] = spread<T>(bias[c]);
+    typedef typename L::Vector Vector;
+    constexpr int W = L::width, V = L::vectors;
+    Vector sum[N * C][V];
+    for (int c = 0; c < N * C; ++c)
+        for (int v = 0; v < V; ++v) sum[c][v] = Vector{} + bias[c];
     for (int64_t i = 0; i < m; ++i) {
-        Vector x[PAIR];
-        for (int v = 0; v < PAIR; ++v) x[v] = load(columns + i * ROWS<T> + v * W);
-        for (int c = 0; c < C; ++c)
-            for (int v = 0; v < PAIR; ++v) sum[c][v] = sum[c][v] + x[v] * packed[i * C + c];
+        Vector x[V];
+        for (int v = 0; v < V; ++v) x[v] = take<Vector>(columns + i * ROWS<T> + v * W);
+        for (int n = 0; n < N; ++n)
+            for (int c = 0; c < C; ++c)
+                for (int v = 0; v < V; ++v)
+                    sum[n * C + c][v] = sum[n * C + c][v] + x[v] * packed[(n * m + i) * C + c];
     }
-    for (int c = 0; c < C; ++c)
-        for (int v = 0; v < PAIR; ++v) store(logits + c * ROWS<T> + v * W, sum[c][v]);
+    for (int c = 0; c < N * C; ++c)
+        for (int v = 0; v < V; ++v) std::memcpy(logits + c * ROWS<T> + v * W, &sum[c][v], sizeof(Vector));
 }
 
 // columns: m x ROWS, the block transposed; logits: entries x ROWS.
-template <class T>
+template <class L, class T>
 EXACTSTATE_INLINE void product(const T* columns, const T* packed, int64_t m, const T* bias, int64_t entries, T* logits) {
+    constexpr int N = L::vectors == 1 ? 3 : 1;  // as many sums as there are registers for
     int64_t e = 0;
+    for (; N > 1 && e + N * TILE <= entries; e += N * TILE)
+        product_tile<L, TILE, N>(columns, packed + e * m, m, bias + e, logits + e * ROWS<T>);
     for (; e + TILE <= entries; e += TILE)
-        product_tile<T, TILE>(columns, packed + e * m, m, bias + e, logits + e * ROWS<T>);
-    columns = columns, packed += e * m, bias += e, logits += e * ROWS<T>;
+        product_tile<L, TILE>(columns, packed + e * m, m, bias + e, logits + e * ROWS<T>);
+    packed += e * m, bias += e, logits += e * ROWS<T>;
     switch (entries - e) {
-        case 1: return product_tile<T, 1>(columns, packed, m, bias, logits);
-        case 2: return product_tile<T, 2>(columns, packed, m, bias, logits);
-        case 3: return product_tile<T, 3>(columns, packed, m, bias, logits);
-        case 4: return product_tile<T, 4>(columns, packed, m, bias, logits);
-        case 5: return product_tile<T, 5>(columns, packed, m, bias, logits);
+        case 1: return product_tile<L, 1>(columns, packed, m, bias, logits);
+        case 2: return product_tile<L, 2>(columns, packed, m, bias, logits);
+        case 3: return product_tile<L, 3>(columns, packed, m, bias, logits);
+        case 4: return product_tile<L, 4>(columns, packed, m, bias, logits);
+        case 5: return product_tile<L, 5>(columns, packed, m, bias, logits);
     }
 }
 

@@ -82,7 +82,7 @@ EXACTSTATE_INLINE void project_values(const T* values, int64_t width, const T* w
             for (int lane = 0; lane < ROWS<T>; ++lane)
                 rows[lane] = weight + std::min(i + lane, m - 1) * stride + int64_t(h) * width;
             put_rows(rows, width, columns.data());
-            product(columns.data(), packed.data(), width, nothing.data(), d, block.data());
+            product<Pair<T>>(columns.data(), packed.data(), width, nothing.data(), d, block.data());
             for (int64_t k = 0; k < d; ++k)
                 std::copy_n(block.data() + k * ROWS<T>, std::min<int64_t>(ROWS<T>, m - i), vectors + (first + k) * m + i);
         }

@@ -8,12 +8,9 @@
 // the arg max of the floats. Elsewhere those that are close enough to the best are candidates: their logits are
 // computed in floats, in the order of the definition.
 #pragma once
-#include <cstdlib>
-
 #include "logits.hpp"
 
 #ifdef EXACTSTATE_AVX2
-#define EXACTSTATE_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
 namespace exactstate {
 
 constexpr float NORM = 30000;              // of scaled rows and weights: a product of two stays below 2^30
@@ -29,16 +26,6 @@ constexpr int ALL = (1 << LANES) - 1;      // of them, as a mask: gcc 12 warns o
 struct ColumnBound {
     float x_norm, x_error, x_scale;
 };
-
-// Whether all lanes fit into one register, with products of pairs that are added to it at once: the same integers.
-inline bool has_avx512() {
-    static const bool found = [] {
-        const char* asked = std::getenv("EXACTSTATE_AVX512");
-        return !(asked && std::strcmp(asked, "0") == 0) && __builtin_cpu_supports("avx512vnni") &&
-               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-    }();
-    return found;
-}
 
 // The differences of all columns of all heads in integers.
 struct Screen {

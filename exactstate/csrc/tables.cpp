@@ -74,41 +74,41 @@ EXACTSTATE_INLINE void put_cells(const Integer* lanes, int cells, int rows, int6
                 tables[lane * indices + cell] = Cell(lanes[lane] >> (8 * sizeof(Cell) * cell));
 }
 
-template <class T, class Cell>
+template <class L, class Cell, class T>
 EXACTSTATE_INLINE void arg_max(const Job<T>& job, const Panel& panel, const Block<T>& block, const T* logits,
                            int64_t first) {
-    typedef typename Lane<T>::Vector Vector;
-    typedef typename Lane<T>::Index Index;
+    typedef typename L::Vector Vector;
+    typedef typename L::Index Index;
     typedef typename std::remove_reference<decltype(Index{}[0])>::type Integer;
-    constexpr int W = Lane<T>::width;
+    constexpr int W = L::width, V = L::vectors;
     constexpr int CELLS = sizeof(Integer) / sizeof(Cell);  // columns whose cells one integer of a lane holds
     const int64_t d = panel.head->size;
     Cell* tables = static_cast<Cell*>(job.tables) + first * job.indices + panel.head->index + panel.column;
-    Vector total[PAIR] = {};
+    Vector total[V] = {};
     for (int64_t column = 0; column < panel.columns; column += CELLS) {
         const int cells = int(std::min<int64_t>(CELLS, panel.columns - column));
-        Index row[PAIR] = {};
+        Index row[V] = {};
         for (int cell = 0; cell < cells; ++cell) {
-            Vector best[PAIR];
-            Index where[PAIR] = {};
-            for (int v = 0; v < PAIR; ++v) best[v] = spread<T>(-std::numeric_limits<T>::infinity());
+            Vector best[V];
+            Index where[V] = {};
+            for (int v = 0; v < V; ++v) best[v] = Vector{} - std::numeric_limits<T>::infinity();
             for (int64_t j = 0; j < d; ++j) {
                 const int64_t entry = (column + cell) * d + j;
-                Vector noise[PAIR] = {};
+                Vector noise[V] = {};
                 if (job.noisy) gumbel_rows(block.keys, uint32_t(panel.begin + entry), noise);
-                for (int v = 0; v < PAIR; ++v) {
-                    const Vector theta = load(logits + entry * ROWS<T> + v * W);
+                for (int v = 0; v < V; ++v) {
+                    const Vector theta = take<Vector>(logits + entry * ROWS<T> + v * W);
                     total[v] = total[v] + theta;
                     const Vector score = job.noisy ? theta * job.scale + noise[v] : theta;
                     const Index better = (Index)(score > best[v]);  // strictly: the lowest index wins a tie
-                    best[v] = (Vector)((better & (Index)score) | (~better & (Index)best[v]));
-                    where[v] = (better & Integer(j)) | (~better & where[v]);
+                    best[v] = better ? score : best[v];
+                    where[v] = better ? Index{} + Integer(j) : where[v];
                 }
             }
-            for (int v = 0; v < PAIR; ++v) row[v] |= where[v] << Integer(8 * sizeof(Cell) * cell);
+            for (int v = 0; v < V; ++v) row[v] |= where[v] << Integer(8 * sizeof(Cell) * cell);
         }
         Integer lanes[ROWS<T>];
-        for (int v = 0; v < PAIR; ++v) std::memcpy(lanes + v * W, &row[v], sizeof row[v]);
+        for (int v = 0; v < V; ++v) std::memcpy(lanes + v * W, &row[v], sizeof row[v]);
         put_cells(lanes, cells, block.rows, job.indices, tables + column);
     }
     // a sum is NaN or infinite if a term is; large finite terms can do it too, so these lanes are looked at closely
@@ -117,7 +117,7 @@ EXACTSTATE_INLINE void arg_max(const Job<T>& job, const Panel& panel, const Bloc
             report_bad(job, block.place[lane]);
 }
 
-template <class T, class Cell>
+template <class L, class Cell, class T>
 EXACTSTATE_INLINE void make_tables(const Job<T>& job, int64_t begin, int64_t end) {
     const Source<T>& from = job.source;
     std::vector<T> columns(from.input ? size_t(BLOCKS * from.m * ROWS<T>) : 0);
@@ -146,7 +146,7 @@ EXACTSTATE_INLINE void make_tables(const Job<T>& job, int64_t begin, int64_t end
                 const Block<T>& block = blocks[b];
                 const int64_t entries = panel.end - panel.begin;
                 if (from.input) {
-                    product(columns.data() + b * from.m * ROWS<T>, from.weight + panel.begin * from.m, from.m,
+                    product<L>(columns.data() + b * from.m * ROWS<T>, from.weight + panel.begin * from.m, from.m,
                             from.bias + panel.begin, entries, logits.data());
                 } else {
                     const T* rows[ROWS<T>];
@@ -154,7 +154,7 @@ EXACTSTATE_INLINE void make_tables(const Job<T>& job, int64_t begin, int64_t end
                         rows[lane] = from.logits + from.index[block.place[std::min(lane, block.rows - 1)]] * from.entries + panel.begin;
                     put_rows(rows, entries, logits.data());
                 }
-                arg_max<T, Cell>(job, panel, block, logits.data(), (group + b) * ROWS<T>);
+                arg_max<L, Cell>(job, panel, block, logits.data(), (group + b) * ROWS<T>);
             }
     }
 }
@@ -234,9 +234,9 @@ EXACTSTATE_AVX2_INLINE void make_screened_tables(const Job<float>& job, const Sc
                     screen_product(screen, rounded[b], int64_t(p), entries - panel.columns, leads.data());
                     screened_arg_max<Cell>(job, screen, panel, blocks[b], rounded[b], leads.data(), first, ties);
                 } else {
-                    product(columns.data() + b * from.m * LANES, packed[p].data(), from.m, from.bias + panel.begin,
+                    product<Pair<float>>(columns.data() + b * from.m * LANES, packed[p].data(), from.m, from.bias + panel.begin,
                             entries, logits.data());
-                    arg_max<float, Cell>(job, panel, blocks[b], logits.data(), first);
+                    arg_max<Pair<float>, Cell>(job, panel, blocks[b], logits.data(), first);
                 }
             }
             if (ties.candidates() * RARE > count * LANES * entries) {
@@ -260,17 +260,25 @@ bool can_screen(const std::vector<Head>& heads, int64_t m, int64_t rows) {
 }
 #endif
 
+#ifdef EXACTSTATE_AVX2
+EXACTSTATE_AVX512 __attribute__((noinline, flatten)) void make_whole_tables_of(const Job<float>& job, uint8_t, int64_t begin, int64_t end) {
+    make_tables<Whole, uint8_t>(job, begin, end);
+}
+EXACTSTATE_AVX512 __attribute__((noinline, flatten)) void make_whole_tables_of(const Job<float>& job, uint16_t, int64_t begin, int64_t end) {
+    make_tables<Whole, uint16_t>(job, begin, end);
+}
+#endif
 EXACTSTATE_CLONES void make_tables_of(const Job<float>& job, uint8_t, int64_t begin, int64_t end) {
-    make_tables<float, uint8_t>(job, begin, end);
+    make_tables<Pair<float>, uint8_t>(job, begin, end);
 }
 EXACTSTATE_CLONES void make_tables_of(const Job<float>& job, uint16_t, int64_t begin, int64_t end) {
-    make_tables<float, uint16_t>(job, begin, end);
+    make_tables<Pair<float>, uint16_t>(job, begin, end);
 }
 EXACTSTATE_CLONES void make_tables_of(const Job<double>& job, uint8_t, int64_t begin, int64_t end) {
-    make_tables<double, uint8_t>(job, begin, end);
+    make_tables<Pair<double>, uint8_t>(job, begin, end);
 }
 EXACTSTATE_CLONES void make_tables_of(const Job<double>& job, uint16_t, int64_t begin, int64_t end) {
-    make_tables<double, uint16_t>(job, begin, end);
+    make_tables<Pair<double>, uint16_t>(job, begin, end);
 }
 
 template <class T>
@@ -304,6 +312,12 @@ int64_t tables(const T* input, const T* weight, const T* bias, int64_t m, const 
             pack_entries(weight, m, panel.begin, panel.end, packed.data() + panel.begin * m);
     job.source.weight = packed.data();
     parallel_ranges(blocks, workers, [&](int64_t begin, int64_t end) {
+#ifdef EXACTSTATE_AVX2
+        if constexpr (std::is_same<T, float>::value)
+            if (has_avx512())
+                return cell_bytes == 1 ? make_whole_tables_of(job, uint8_t{}, begin, end)
+                                       : make_whole_tables_of(job, uint16_t{}, begin, end);
+#endif
         if (cell_bytes == 1)
             make_tables_of(job, uint8_t{}, begin, end);
         else
@@ -322,7 +336,7 @@ EXACTSTATE_INLINE void write_logits(const T* input, const T* packed, const T* bi
         const T* block_rows[ROWS<T>];
         for (int lane = 0; lane < ROWS<T>; ++lane) block_rows[lane] = input + std::min(first + lane, rows - 1) * m;
         put_rows(block_rows, m, columns.data());
-        product(columns.data(), packed, m, bias, entries, block.data());
+        product<Pair<T>>(columns.data(), packed, m, bias, entries, block.data());
         if (first + ROWS<T> <= rows)
             take_rows(block.data(), entries, entries, logits + first * entries);
         else
@@ -360,7 +374,7 @@ EXACTSTATE_INLINE void fill_noise(const Segment* segments, int64_t count, int64_
     for (int64_t n = begin; n < end; ++n, cursor.next()) {
         Keys<float> keys;
         keys.set(0, step_key(seed, cursor.sequence(), cursor.time()));
-        for (int64_t e = 0; e < entries; ++e) noise[n * entries + e] = T(gumbel(keys.low[0], keys.high[0], uint32_t(e))[0]);
+        for (int64_t e = 0; e < entries; ++e) noise[n * entries + e] = T(gumbel<Pair<float>>(keys.low, keys.high, uint32_t(e))[0]);
     }
 }
 

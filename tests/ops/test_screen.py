@@ -15,7 +15,7 @@ from torch import Tensor
 from exactstate import native
 from exactstate.errors import InvalidInput
 from exactstate.ops.interface import kernels
-from exactstate.ops.segments import LogitSource, batch_segments
+from exactstate.ops.segments import LogitSource, Noise, batch_segments
 
 pytestmark = pytest.mark.skipif(native.why_not() is not None, reason=str(native.why_not()))
 
@@ -24,9 +24,9 @@ ENOUGH = 600
 Parts = tuple[Tensor, Tensor, Tensor]
 
 
-def tables(parts: Parts, heads: tuple[int, ...], backend: str = "cpu") -> Tensor:
+def tables(parts: Parts, heads: tuple[int, ...], backend: str = "cpu", noise: Noise | None = None) -> Tensor:
     rows, weight, bias = (part.contiguous() for part in parts)
-    made = kernels(backend).tables(LogitSource(rows, weight, bias), batch_segments(1, len(rows)), heads, None)
+    made = kernels(backend).tables(LogitSource(rows, weight, bias), batch_segments(1, len(rows)), heads, noise)
     return made.long()
 
 
@@ -82,9 +82,10 @@ def test_near_ties_and_extreme_magnitudes_are_decided_in_floats(name: str) -> No
 def test_screened_tables_are_the_same_in_registers_of_every_width() -> None:
     """Where this processor has AVX-512, once without it; elsewhere twice the same code."""
     program = (
-        "import hashlib; from tests.ops.test_screen import HARD, parts, tables\n"
+        "import hashlib; from tests.ops.test_screen import HARD, Noise, parts, tables\n"
         "made = [tables(parts(h, m), h) for h in ((12, 12), (4, 13, 16), (64,)) for m in (1, 33, 64)]\n"
         "made += [tables(change(*parts((12, 5), 48)), (12, 5)) for change in HARD.values()]\n"
+        "made += [tables(parts(h, 33), h, noise=Noise(3, 0.7)) for h in ((12, 5), (300,), (1, 2, 3))]\n"
         "print(hashlib.sha256(b''.join(one.numpy().tobytes() for one in made)).hexdigest())"
     )
     digests = {

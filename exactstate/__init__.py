@@ -27,7 +27,7 @@ __all__ = ["certify", "extract", "train", *lazy(__name__, {
     "tasks.registry": ["task"],
 }, packages=[
     "automata", "baselines", "certify", "cli", "evaluate", "extract", "integrations", "learning", "nn", "ops",
-    "report", "runtime", "tasks", "train",
+    "report", "runtime", "tasks", "text", "train",
 ])]  # fmt: skip
 
 

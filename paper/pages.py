@@ -31,7 +31,7 @@ TABLES = {
         "results/paper_full.jsonl",
     ),
     "story_learning": ("Tracking Shuffled Objects, learned by gradient.", "results/story_learning.jsonl"),
-    "text": ("Next-token prediction on text that needs a state, at equal CPU time.", "results/text.jsonl"),
+    "text": ("Right answers in texts that need a state, at equal CPU time.", "results/text.jsonl"),
     "error_control": (
         "Where the spread of its states predicts that a run fails, and where it fails.", "results/error_control.jsonl",
     ),
@@ -46,8 +46,8 @@ TABLES = {
 """By name: what the table shows, and where its rows are. A folder goes to the function of that name in
 `paper.summary` or `paper.failing_lengths`, the rows of a file to NAME_table in `paper.tables`."""
 PAGES = (
-    "docs/results.md", "docs/failing-lengths.md", "docs/theory/error-control.md", "docs/theory/counting.md",
-    "paper/trials.md",
+    "docs/results.md", "docs/language-model.md", "docs/failing-lengths.md", "docs/theory/error-control.md",
+    "docs/theory/counting.md", "paper/trials.md",
 )  # fmt: skip
 MARKED = re.compile(r"(?<=<!-- python -m paper table )(\w+) -->\n+(?:\|.*\n)*\n*")
 

@@ -220,25 +220,23 @@ def story_learning_table(rows: Sequence[Row]) -> Table:
 
 
 def text_table(rows: Sequence[Row]) -> Table:
-    """Text by cell and budget: right answers, or nats above the entropy, on short and long texts; means over seeds."""
-    lengths = ("64", "16384")
+    """Right answers of every language and cell at 1, 16 and 256 times the trained length; means over seeds."""
+    cells = [cell for cell in ("nfsm", "lstm", "gru", "none") if any(row["cell"] == cell for row in rows)]
+    lengths = [name for name in rows[0] if name.isdigit()] if rows else []
     lines = []
-    for language in dict.fromkeys(row["language"] for row in rows):
-        for budget, cell in dict.fromkeys((row["budget_seconds"], row["cell"]) for row in rows):
-            key = (language, budget, cell)
-            mine = [row for row in rows if (row["language"], row["budget_seconds"], row["cell"]) == key]
-            if not mine:
-                continue
-            known = mine[0]["64"]["entropy"] is not None
-            measures = [
-                [row[length]["nats"] - row[length]["entropy"] if known else row[length]["answers"] for row in mine]
-                for length in lengths
-            ]
-            steps = sorted(row["steps"] for row in mine)
-            lines.append(
-                (language, cell, f"{budget:g}", "nats above entropy" if known else "answers right",
-                 *(f"{sum(measure) / len(measure):.3f}" for measure in measures),
-                 str(len({row["seed"] for row in mine})), f"{steps[len(steps) // 2]:,}")
-            )  # fmt: skip
-    header = ("text", "cell", "CPU seconds", "measure", "64", "16,384", "seeds", "steps")
-    return Table(title="Next-token prediction at equal CPU time", header=header, rows=lines)
+    for language, seconds in dict.fromkeys((row["language"], row["budget_seconds"]) for row in rows):
+        mine = [row for row in rows if (row["language"], row["budget_seconds"]) == (language, seconds)]
+        shares = []
+        for cell in cells:
+            found = [row for row in mine if row["cell"] == cell]
+            parts = [answered(found, length) for length in lengths]
+            shares.append(" ".join(f"{part:.3f}" for part in parts) if found else "–")
+        seeds = len({row["seed"] for row in mine})
+        lines.append((language, mine[0]["kind"], mine[0]["split"], f"{seconds:g}", *shares, str(seeds)))
+    header = ("language", "kind", "split", "CPU seconds", *cells, "seeds")
+    return Table(title="Right answers in texts, at equal CPU time", header=header, rows=lines)
+
+
+def answered(rows: Sequence[Row], length: str) -> float:
+    """The share of answers that are right in texts of this length."""
+    return sum(row[length]["right"] for row in rows) / max(sum(row[length]["asked"] for row in rows), 1)

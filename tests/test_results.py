@@ -12,7 +12,6 @@ import pytest
 from exactstate import records
 from exactstate.certify.check import check
 from exactstate.records import Row
-from paper import tables
 
 RESULTS = Path(__file__).parents[1] / "results"
 CERTIFICATES = sorted((RESULTS / "certificates").glob("*.json"))
@@ -183,24 +182,6 @@ def test_the_comparison_in_the_readme_is_the_rows() -> None:
             mine = [row["accuracy"]["32768"] for row in rows if (row["task"], row["cell"]) == (task, cell)]
             shares.append(f"{sum(mine) / len(mine):.2f}")
         assert f"| {task} | {' | '.join(shares)} |" in lines
-
-
-def test_the_text_in_the_readme_is_the_rows() -> None:
-    """The cells of its table are among those of the table of the results, on texts of 16,384 tokens."""
-    means = {}
-    for line in tables.text_table(list(records.read(RESULTS / "text.jsonl"))).rows:
-        language, cell, seconds, _, _, long, *_ = line
-        means[language, cell.removesuffix("_direct"), seconds] = long
-    lines = tables_of("README.md")
-    for language, about, seconds in README_TEXT:
-        shares = [means.get((language, cell, seconds), "–") for cell in ("nfsm", "gru", "lstm")]
-        assert f"| {about} | {seconds} | {' | '.join(shares)} |" in lines
-
-
-README_TEXT = [
-    ("swaps", "`swaps`, answers right", "60"), ("swaps", "`swaps`, answers right", "30"),
-    ("key_value", "`key_value`, answers right", "30"), ("automaton", "`automaton`, nats above entropy", "30"),
-]  # fmt: skip
 
 
 def test_the_run_of_a_baseline_of_the_papers_size_is_in_the_rows() -> None:

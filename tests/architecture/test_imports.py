@@ -22,7 +22,7 @@ PACKAGE = Path(__file__).parents[2] / "exactstate"
 
 ORDER = (
     "errors", "_text", "records", "_types", "number_formats", "_lazy", "native", "ops", "automata", "runtime", "nn",
-    "baselines", "tasks", "learning", "extract", "certify", "train", "evaluate", "report", "cli", "__main__",
+    "baselines", "text", "tasks", "learning", "extract", "certify", "train", "evaluate", "report", "cli", "__main__",
     "integrations",
 )  # fmt: skip
 """From the bottom: a package may import those that stand before it."""
@@ -41,7 +41,7 @@ TORCH_FREE = {
     "exactstate.train.run_dir", "exactstate.train.recipes", "exactstate.train.config",
 }  # fmt: skip
 """Modules without torch in packages with torch; packages without torch may import these of them, and no other."""
-WITH_TORCH = {"ops", "nn", "baselines", "extract", "train", "evaluate", "cli", "integrations"}
+WITH_TORCH = {"ops", "nn", "baselines", "text", "extract", "train", "evaluate", "cli", "integrations"}
 OUTSIDE = {"paper", "benchmarks", "tests", "web", "docs", "examples"}
 ALONE = {Path("certify/check.py")}
 """Files that import nothing of exactstate."""

@@ -41,18 +41,18 @@ def test_stories_tell_what_was_certified_learned_or_neither() -> None:
     assert found[3][4:] == ("learned", "1,200", "100%", "–", "1 + 2", "–", "61")
 
 
-def test_text_is_measured_by_answers_or_by_nats_above_the_entropy() -> None:
-    def row(language: str, seed: int, answers: float, nats: float, entropy: float | None) -> dict[str, Any]:
-        measured = {"answers": answers, "nats": nats, "entropy": entropy}
-        return {"language": language, "cell": "gru", "budget_seconds": 30.0, "seed": seed, "steps": 100 * seed,
-                "64": measured, "16384": {**measured, "answers": answers / 2}}  # fmt: skip
+def test_text_table_has_right_answers_by_language_and_cell() -> None:
+    def row(language: str, cell: str, seed: int, right: int) -> dict[str, Any]:
+        return {"language": language, "kind": "scopes", "split": "open", "cell": cell, "seed": seed,
+                "budget_seconds": 20.0, "64": {"right": right, "asked": 10},
+                "1024": {"right": 1, "asked": 4}}  # fmt: skip
 
-    rows = [row("swaps", 1, 0.6, 1.5, None), row("swaps", 2, 0.8, 1.5, None), row("automaton", 1, 0.0, 1.75, 1.5)]
-    longer = {**row("swaps", 1, 0.9, 1.5, None), "budget_seconds": 60.0}
-    assert text_table([*rows, longer]).rows == [
-        ("swaps", "gru", "30", "answers right", "0.700", "0.350", "2", "200"),
-        ("swaps", "gru", "60", "answers right", "0.900", "0.450", "1", "100"),
-        ("automaton", "gru", "30", "nats above entropy", "0.250", "0.250", "1", "100"),
+    rows = [row("blocks", "lstm", 1, 9), row("blocks", "lstm", 2, 10), row("maps", "none", 1, 5)]
+    table = text_table(rows)
+    assert table.header == ("language", "kind", "split", "CPU seconds", "lstm", "none", "seeds")
+    assert table.rows == [
+        ("blocks", "scopes", "open", "20", "0.950 0.250", "–", "2"),
+        ("maps", "scopes", "open", "20", "–", "0.500 0.250", "1"),
     ]
 
 

@@ -57,7 +57,7 @@ def build_model(
         blocks = [build_baseline(config, generator) for _ in range(config.layers)]
     return Backbone(
         task.machine.n_symbols, len(task.labels), blocks, width=config.width, dropout=config.dropout,
-        kernel_size=1 if task.question is None else 2, generator=generator,
+        kernel_size=2 if task.question is not None or len(heads or ()) > 1 else 1, generator=generator,
         answers=0 if task.question is None else task.question.n_answers,
     )  # fmt: skip
 

@@ -56,7 +56,8 @@ def gradient(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
     small machine files and thousands of states are trained straight through.
     """
     if task.layers is not None:
-        return TrainConfig(task=name, cell=cell, recipe="gradient", seed=seed, restarts=2)
+        search = SearchConfig(attempts=3)
+        return TrainConfig(task=name, cell=cell, recipe="gradient", seed=seed, restarts=2, search=search)
     config = replace(straight_through(name, task, cell, seed), recipe="gradient")
     small_file = isinstance(task.sampler, AccessWords) and task.machine.n_states < SEARCHED_FILES
     if small_file or task.machine.n_states >= MANY_STATES.stop or task.label_kind != "states":

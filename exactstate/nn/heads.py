@@ -39,7 +39,7 @@ from exactstate.errors import InvalidInput
 from exactstate.nn.nfsm import NFSM
 from exactstate.nn.pruning import select_indices
 from exactstate.nn.soft import soft_states
-from exactstate.ops.tables import entry_offsets, offsets
+from exactstate.ops.tables import entry_offsets, offsets, one_hot
 
 SMALL = 12
 """Indices up to which a head is drawn with a large bias towards staying, and learns what others leave open."""
@@ -90,11 +90,13 @@ class HeadReadouts(nn.Module):
     """A read-out for every head of a layer, and the heads that are kept."""
 
     def __init__(
-        self, layer: NFSM, labels: int, *, remember: float | None = None, start_label: int | None = None,
-        generator: torch.Generator | None = None,
+        self, layer: NFSM, labels: int, *, inputs: int | None = None, remember: float | None = None,
+        start_label: int | None = None, generator: torch.Generator | None = None,
     ) -> None:  # fmt: skip
         """Draws the tables of the layer anew.
 
+        - `inputs`: how many distinct inputs there are, where the index before an input and the input decide the label,
+          as the output of a Mealy machine; by default the index after it does.
         - `remember`: the bias of the logits that keep an index where it is; by default 6 for heads of up to SMALL
           indices, 2 for larger ones. Soft states leak: at 6 an untrained head of eight indices forgets half of what it
           holds in about 25 steps, at 2 in about one. Cycles, which take large heads, are learned with less.
@@ -103,7 +105,9 @@ class HeadReadouts(nn.Module):
         super().__init__()
         self._layer = (layer,)  # not a submodule: its parameters are those of the model
         self.labels, self.remember, self.start_label, self.generator = labels, remember, start_label, generator
-        self.readout = nn.Parameter(torch.empty(labels, sum(layer.heads)))
+        self.inputs = inputs
+        self.readout = nn.Parameter(torch.empty(labels, inputs or 1, sum(layer.heads)))
+        """n V S, or n 1 S: the logits of every label."""
         self.kept: dict[int, KeptHead] = {}
         """By their number in the layer, the first one kept first."""
         self.open = float("inf")
@@ -146,47 +150,68 @@ class HeadReadouts(nn.Module):
             stay = self.remember if self.remember is not None else 6.0 if d <= SMALL else 2.0
             layer.weight[logits] = m**-0.5 * torch.randn(d * d, m, generator=generator).to(layer.weight)
             layer.bias[logits] = stay * torch.eye(d).flatten().to(layer.bias)
-            self.readout[:, values] = 0.5 * torch.randn(self.labels, d, generator=generator).to(self.readout)
+            drawn = torch.randn(self.labels, self.inputs or 1, d, generator=generator)
+            self.readout[..., values] = 0.5 * drawn.to(self.readout)
         for parameter in (layer.weight, layer.bias, self.readout):
             if optimizer is not None:  # with old counts of steps, the first steps of new moments would be large
                 optimizer.state.pop(parameter, None)
 
-    def forward(self, x: tuple[Tensor, Tensor] | Tensor, labels: Tensor, *, given: bool = False) -> Tensor:
+    def forward(
+        self, x: tuple[Tensor, Tensor] | Tensor, labels: Tensor, *, given: bool = False,
+        weights: Tensor | None = None, states: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
         """One number for every head that is not kept: minus the log-likelihood of the labels.
 
         Given what is kept, for all heads with `given`, else for those of up to SMALL indices.
 
         - `x`: what the layer reads: `(rows, index)`, the distinct inputs (V m) and which stands where (B L); or B L m.
         - `labels`: B L, MISSING where there is none.
+        - `weights`: n, of every label in the mean; by default all are alike.
+        - `states`: what `soft` gives for x, where it is known.
         """
         layer, active = self.layer, self.training_heads
         rows, index = x if isinstance(x, tuple) else (x, None)
         if not active:
             return rows.new_zeros(0)
+        states = self.soft(x) if states is None else states
         sizes = [layer.heads[h] for h in active]
-        weight: Tensor = layer.weight
-        bias: Tensor = layer.bias
-        readout: Tensor = self.readout
-        if self.kept:
-            entries, places = self._places(active)
-            weight, bias, readout = weight[entries], bias[entries], readout[:, places]
-        start = torch.tensor([layer.config.initial_state[h] for h in active], device=rows.device)
-        states = soft_states(
-            layer.logit_input(rows), weight, bias, sizes, start.expand(len(labels), -1).contiguous(), 1.0,
-            row_index=index, backend=layer.backend,
-        )  # fmt: skip
+        readout = self.readout[..., self._places(active)[1]] if self.kept else self.readout
         scores, groups = readout.exp(), torch.from_numpy(self.groups).to(rows.device)
-        totals = scores.new_zeros(int(groups.max()) + 1, scores.shape[1]).index_add(0, groups, scores)
-        flat, states = labels.flatten(), states.flatten(0, 1)
+        totals = scores.new_zeros(int(groups.max()) + 1, *scores.shape[1:]).index_add(0, groups, scores)
+        which = flat = labels.flatten()
+        if self.inputs is not None:
+            if index is None:
+                raise InvalidInput("labels that depend on the input need distinct inputs: pass (rows, index) for x.")
+            start = torch.tensor([layer.config.initial_state[h] for h in active], device=rows.device)
+            first = one_hot(start.expand(len(labels), 1, -1), sizes, states.dtype)
+            states, which = torch.cat([first, states[:, :-1]], 1), flat * self.inputs + index.flatten()
+        states = states.flatten(0, 1)
         if bool((flat == MISSING).any()):
             seen = (flat != MISSING).nonzero().flatten()
-            flat, states = flat[seen], states[seen]
+            flat, which, states = flat[seen], which[seen], states[seen]
         totals = totals[groups]
         if self.kept and not given and max(sizes) > SMALL:
             small = torch.cat([torch.full((d,), d <= SMALL) for d in sizes]).to(rows.device)
             totals = torch.where(small, totals, scores.sum(0))
-        joint = nn.functional.embedding(flat, scores / totals) * states
-        return torch.stack([-(part.sum(-1) + TINY).log().mean() for part in joint.split(sizes, -1)])
+        joint = nn.functional.embedding(which, (scores / totals).flatten(0, 1)) * states
+        terms = torch.stack([-(part.sum(-1) + TINY).log() for part in joint.split(sizes, -1)])
+        return terms.mean(1) if weights is None else terms @ weights[flat] / weights[flat].sum()
+
+    def soft(self, x: tuple[Tensor, Tensor] | Tensor) -> Tensor:
+        """B L S: the distributions of the heads that are not kept, after every input."""
+        layer, active = self.layer, self.training_heads
+        rows, index = x if isinstance(x, tuple) else (x, None)
+        weight: Tensor = layer.weight
+        bias: Tensor = layer.bias
+        if self.kept:
+            entries = self._places(active)[0]
+            weight, bias = weight[entries], bias[entries]
+        start = torch.tensor([layer.config.initial_state[h] for h in active], device=rows.device)
+        start = start.expand(len(rows if index is None else index), -1).contiguous()
+        sizes = [layer.heads[h] for h in active]
+        return soft_states(
+            layer.logit_input(rows), weight, bias, sizes, start, 1.0, row_index=index, backend=layer.backend
+        )
 
     def _places(self, heads: Sequence[int]) -> tuple[Tensor, Tensor]:
         """(rows of the logits, columns of the read-out) of these heads."""

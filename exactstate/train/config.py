@@ -211,40 +211,8 @@ class GradientConfig:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FreeTablesConfig:
-    """The phase before the wide layer for machine files; see free_tables.py."""
-
-    batch: int = 128
-    """Words per step."""
-    lr: float = 0.06
-    """Of the logits themselves, not of weights that give them."""
-    balance: float = 0.5
-    """Labels are weighted by their share of the batch to minus this power."""
-    replay: float = 0.25
-    """Share of a batch that are words which were wrong at an earlier check."""
-    splits: int = 8
-    """Indices of little use that become copies of disputed ones ..."""
-    split_every: int = 100
-    """... after so many steps."""
-    steps: int = 3000
-    """The most steps of an attempt."""
-    check_every: int = 50
-    size: int = 0
-    """Indices of the head; 0: twice the labels where they are states, 96 for outputs, half as many more in every
-    attempt. No free tables where that exceeds LARGEST_FREE."""
-
-    def __post_init__(self) -> None:
-        _at_least_one(self, "batch", "split_every", "steps", "check_every")
-
-    def resolved_size(self, labels: int, states: bool, attempt: int) -> int:
-        """The indices of the head, in an attempt."""
-        size = self.size or (max(24, 2 * labels) if states else 96)
-        return size * (2 + attempt) // 2
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class SearchConfig:
-    """Every head alone; see search.py."""
+    """Every head alone; see search.py, and large_head.py, where only `steps` and `attempts` count."""
 
     lr: float = 3e-3
     """Of the network; the heads' own read-outs learn at READ_LR."""
@@ -272,8 +240,6 @@ def search_heads(labels: int) -> tuple[int, ...]:
     return tuple(min(size, max(4, math.ceil(1.5 * labels))) for size in SEARCHED)
 
 
-LARGEST_FREE = 192
-"""Indices of a free head, at most: a step costs their square."""
 MANY = 32
 """Labels above which heads that hold all of them are fewer, with less to spare: a step costs the square of a size."""
 REACHING_TOKENS = 1536
@@ -325,8 +291,6 @@ class TrainConfig:
     end_to_end: EndToEndConfig = field(default_factory=EndToEndConfig)
     """Batch and length are also those of the words in which transitions are counted."""
     gradient: GradientConfig = field(default_factory=GradientConfig)
-    free_tables: FreeTablesConfig | None = None
-    """Of the phase before the wide layer, where the recipe `gradient` has one: for machine files."""
     search: SearchConfig | None = None
     """Of every head alone, where the recipe `gradient` has it."""
 
@@ -359,8 +323,7 @@ class TrainConfig:
         return {
             "wide": self.gradient.steps, "end_to_end": self.end_to_end.steps,
             "cascade": ANSWER_STEPS if self.supervise == "answers" else CASCADE_STEPS,
-            **({} if self.free_tables is None else {"free_tables": self.free_tables.steps}),
-            **({} if self.search is None else {"search": self.search.steps}),
+            **({} if self.search is None else dict.fromkeys(("search", "large_head"), self.search.steps)),
         }  # fmt: skip
 
     def title(self, name: str) -> str:
@@ -414,8 +377,6 @@ class TrainConfig:
         parts: dict[str, Any] = dict(content)
         parts["end_to_end"] = EndToEndConfig(**content["end_to_end"])
         parts["gradient"] = GradientConfig(**{**content["gradient"], "heads": tuple(content["gradient"]["heads"])})
-        free = content.get("free_tables")
-        parts["free_tables"] = None if free is None else FreeTablesConfig(**free)
         search = content.get("search")
         parts["search"] = None if search is None else SearchConfig(**search)
         parts["heads"] = None if content["heads"] is None else tuple(content["heads"])

@@ -17,7 +17,7 @@ from exactstate.errors import InvalidConfig, unknown
 from exactstate.tasks import Task
 from exactstate.tasks import task as get_task
 from exactstate.tasks.access_words import AccessWords
-from exactstate.train.config import EndToEndConfig, FreeTablesConfig, GradientConfig, SearchConfig, TrainConfig
+from exactstate.train.config import EndToEndConfig, GradientConfig, SearchConfig, TrainConfig
 
 MANY_STATES = range(65, 1_001)
 """With so many states few heads of a layer find something, and the others are drawn anew."""
@@ -32,8 +32,8 @@ PAPER_HEADS: dict[str, tuple[int, ...]] = {
     "FF": (3,),
 }  # fmt: skip
 """The heads of the paper, for its algebraic tasks."""
-SEARCHED_FILES = 52
-"""States from which on the heads of a machine file are learned alone; smaller files have free tables."""
+FILES = SearchConfig(steps=3_000, attempts=5)
+"""Of machine files, which have no attempts straight through."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,17 @@ class Recipe:
 def gradient(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
     """By gradient from words and labels: every head alone, kept one by one; they are the layer of the network.
 
-    A task of two layers is learned as a cascade of free tables. Attempts that follow those of heads alone, outputs,
-    small machine files and thousands of states are trained straight through.
+    Outputs and small machine files have one large head alone; a task of two layers is learned as a cascade of free
+    tables; thousands of states, and attempts that follow those of heads alone, are trained straight through.
     """
     if task.layers is not None:
         search = SearchConfig(attempts=3)
         return TrainConfig(task=name, cell=cell, recipe="gradient", seed=seed, restarts=2, search=search)
     config = replace(straight_through(name, task, cell, seed), recipe="gradient")
-    small_file = isinstance(task.sampler, AccessWords) and task.machine.n_states < SEARCHED_FILES
-    if small_file or task.machine.n_states >= MANY_STATES.stop or task.label_kind != "states":
+    if task.machine.n_states >= MANY_STATES.stop:
         return config
+    if isinstance(task.sampler, AccessWords):
+        return replace(config, search=FILES, restarts=FILES.attempts - 1)
     return replace(config, search=SearchConfig(), restarts=config.restarts + SearchConfig().attempts)
 
 
@@ -71,7 +72,7 @@ def straight_through(name: str, task: Task, cell: str, seed: int) -> TrainConfig
         raise InvalidConfig(f"{task.name} takes two layers, and 'straight_through' trains one; use --recipe gradient.")
     config = TrainConfig(task=name, cell=cell, recipe="straight_through", seed=seed, width=64, dropout=0.0, restarts=2)
     if isinstance(task.sampler, AccessWords):
-        return replace(config, restarts=4, free_tables=FreeTablesConfig())
+        return replace(config, restarts=4)
     if task.machine.n_states in MANY_STATES:
         return replace(config, restarts=9, gradient=RENEWED)
     if task.machine.n_states >= MANY_STATES.stop:

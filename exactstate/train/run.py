@@ -243,12 +243,12 @@ class Run:
 
 
 def tables_method(history: Sequence[Row]) -> str:
-    """How a `gradient` run learned its tables at the last attempt: every head alone, a cascade, free tables, label
+    """How a `gradient` run learned its tables at the last attempt: every head alone, a cascade, one large head, label
     embeddings, or a wide layer."""
     last = max((row.get("attempt", 0) for row in history), default=0)
     phases = {row.get("phase") for row in history if row.get("attempt", 0) == last}
     methods = {
-        "search": "every head alone", "cascade": "cascade", "free_tables": "free tables", "embed": "label embeddings",
+        "search": "every head alone", "cascade": "cascade", "large_head": "one large head", "embed": "label embeddings",
     }  # fmt: skip
     return next((method for phase, method in methods.items() if phase in phases), "wide layer")
 

@@ -167,7 +167,7 @@ class RunDir:
 
     def finish(self) -> None:
         """Remove what only an unfinished run needs."""
-        stages = (path for name in ("pruned-*", "free-tables") for path in self.path.glob(f"stage-{name}.safetensors"))
+        stages = (path for name in ("pruned-*", "large-head") for path in self.path.glob(f"stage-{name}.safetensors"))
         for path in (self.checkpoint_path, self.best_path, *stages):
             path.unlink(missing_ok=True)
 

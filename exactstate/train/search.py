@@ -31,6 +31,7 @@ from exactstate.train.cascade import train_cascade
 from exactstate.train.codes import codes_of_tables
 from exactstate.train.config import SearchConfig, TrainConfig, search_heads
 from exactstate.train.kept_layers import KeptLayer, KeptLayers, codes_of_layers
+from exactstate.train.large_head import search_large_head, takes_large_head
 from exactstate.train.optimizer import Adam
 from exactstate.train.phases import Phase
 from exactstate.train.realize import realize
@@ -195,19 +196,19 @@ class HeadSearch(Phase):
 
 
 def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
-    """Heads alone; stories as a cascade of free tables; what neither covers straight through."""
+    """Heads alone, or one large one; stories as a cascade of free tables; what neither covers straight through."""
     if isinstance(task, AnswerTask):
         return train_answer_cascade(config, task, trainer)
     if task.layers is not None:
         return train_cascade(config, task, trainer)
-    if searches(config, trainer.checkpointer.attempt) and task.label_kind == "states":
-        return search(config, task, trainer)
+    if searches(config, trainer.checkpointer.attempt):
+        return (search_large_head if takes_large_head(task) else search)(config, task, trainer)
     return straight_through(config, task, trainer)
 
 
 def searches(config: TrainConfig, attempt: int) -> bool:
-    """Whether this attempt learns every head alone."""
-    return config.search is not None and config.supervise == "states" and attempt < config.search.attempts
+    """Whether this attempt learns heads alone."""
+    return config.search is not None and attempt < config.search.attempts
 
 
 def search(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:

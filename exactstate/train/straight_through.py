@@ -2,8 +2,7 @@
 
     B  words     L  their length     m  width     r  heads     S  the sum of their sizes     n  labels
 
-0. With thousands of states, tables come from label embeddings first (`label_embedding.py`); for machine files, those
-   of one large head with soft states (`free_tables.py`), and the next phase trains what follows the layer.
+0. With thousands of states, tables come from label embeddings first (`label_embedding.py`).
 1. `WidePhase` (`wide.py`) trains a wide layer: the arg max in the forward pass, the gradient of the softmax in the
    backward pass, cross-entropy up to the first error, tables that tend to stay where they are at the start. Where one
    head can hold every label, `Probes` predict the label from each head alone, so that each head carries as much of the
@@ -38,9 +37,8 @@ from exactstate.records import Row
 from exactstate.tasks import Task
 from exactstate.tasks.access_words import AccessWords
 from exactstate.train.build import build_model
-from exactstate.train.config import LARGEST_FREE, GradientConfig, TrainConfig
+from exactstate.train.config import GradientConfig, TrainConfig
 from exactstate.train.distributed import begin_attempt
-from exactstate.train.free_tables import FreeTablesPhase, set_tables, transition_words
 from exactstate.train.label_embedding import EmbeddingPhase, HeadPhase, LabelEmbedding
 from exactstate.train.margins import widen_margins
 from exactstate.train.phases import Curriculum, labels_of, tokens_of
@@ -63,8 +61,6 @@ BUDGET = Budget(configurations=60_000, seconds=120.0)
 """Of an extraction: a network that has learned reaches far fewer configurations once it is pruned."""
 REPAIRABLE = Budget(configurations=20_000, seconds=30.0)
 """Of a network that is worth repairing."""
-FREE_STAGE = "free-tables"
-"""The network whose layer was given the free tables."""
 COUNTEREXAMPLES = 256
 """Words on which a network is wrong that are asked for at once."""
 LONG = 8
@@ -75,31 +71,18 @@ def straight_through(config: TrainConfig, task: Task, trainer: Trainer) -> Backb
     """Train wide, prune, widen margins; train the wide network further where the pruned one errs on long words."""
     attempt = trainer.checkpointer.attempt
     model, phase = wide_phase(config, task, attempt)
-    settings, free = phase.settings, free_tables_phase(config, task, attempt)
+    settings = phase.settings
     begin_attempt(attempt)
-    if free is None and config.free_tables is not None and config.heads is None:
-        _note_wide(trainer, config, task)
     if settings.embed_steps:
         pretrain_heads(config, task, model, settings, trainer)
-    if free is not None:
-        trainer.run_phase(free, keep=True)
-        if trainer.paused:
-            return model
-        if not (free.learned or trainer.has_stage(FREE_STAGE)):
-            raise NotLearned(_free_tables_not_learned(free, attempt + 1))
-        model = trainer.transform(FREE_STAGE, replace(config, temperature=settings.temperature), task,
-                                  lambda: layer_of_tables(config, task, settings, free))  # fmt: skip
-        phase = readout_phase(config, task, settings, model)
     for round in range(settings.rounds):
         phase.start_round(round)
-        train_tables(model, free is None or round > 0)
         stage = f"pruned-{round + 1}"
         trainer.run_phase(phase, keep=True)
         if trainer.paused:
             return model
         if not (phase.learned or trainer.has_stage(stage)):
             raise NotLearned(_not_learned(phase, settings, trainer.checkpointer.attempt + 1))
-        train_tables(model, True)
 
         def change(round: int = round) -> Backbone:
             note_stage(trainer, "learned", model, steps=trainer.checkpointer.total_steps)
@@ -155,62 +138,7 @@ def resolved_settings(config: TrainConfig, task: Task, attempt: int) -> Gradient
     states = task.label_kind == "states"
     reaching = isinstance(task.sampler, AccessWords)
     settings = config.gradient.resolved(len(task.labels), config.heads, attempt, states=states, reaching=reaching)
-    size = free_size(config, task, attempt)
-    if size:
-        settings = replace(settings, heads=(size,), probe_weight=0.0, repairs=0)
     return settings.reaching(task.sampler)
-
-
-def free_size(config: TrainConfig, task: Task, attempt: int) -> int:
-    """Indices of the head whose free tables are learned first; 0 for none, as where heads are given."""
-    if config.free_tables is None or config.heads is not None or task.machine.n_symbols > config.width:
-        return 0
-    size = config.free_tables.resolved_size(len(task.labels), task.label_kind == "states", attempt)
-    return size if size <= LARGEST_FREE else 0
-
-
-def free_tables_phase(config: TrainConfig, task: Task, attempt: int) -> FreeTablesPhase | None:
-    """The phase that learns free tables, where there is one."""
-    size = free_size(config, task, attempt)
-    if config.free_tables is None or not size:
-        return None
-    settings, weights = resolved_settings(config, task, attempt), torch.Generator().manual_seed(config.seed)
-    return FreeTablesPhase(
-        task, config.free_tables, size, settings.length, (settings.check_words, settings.check_length),
-        np.random.default_rng([config.seed, 3]), weights,
-    )  # fmt: skip
-
-
-def layer_of_tables(
-    config: TrainConfig, task: Task, settings: GradientConfig, free: FreeTablesPhase
-) -> Backbone:  # fmt: skip
-    """A model whose layer has the tables of the machine that was learned, in one head."""
-    machine, weights = free.tables.machine(task), torch.Generator().manual_seed(config.seed)
-    model = build_model(replace(config, temperature=settings.temperature), task, heads=((machine.n_states,),),
-                        generator=weights)  # fmt: skip
-    prepare(model, settings)
-    with torch.no_grad():
-        rows = encode_symbols(model)[1]
-    set_tables(block_of(model), rows, torch.from_numpy(machine.tables.astype(np.int64)), 2 * settings.margin)
-    return model
-
-
-def readout_phase(config: TrainConfig, task: Task, settings: GradientConfig, model: Backbone) -> WidePhase:
-    """Trains what follows a layer whose tables are learned, half of the words leading to every index and on."""
-    with torch.no_grad():
-        (tables,) = block_of(model).tables(encode_symbols(model)[1][None])
-    words = transition_words(task.machine.symbols, tables[0])
-    covering = task.with_words(words, share=0.5)
-    return WidePhase(model, None, covering, settings, np.random.default_rng(config.seed))
-
-
-def train_tables(model: Backbone, trained: bool) -> None:
-    """Whether training changes the tables, and what they are computed from; else only what follows the layer."""
-    layer, block = model.layers[0], block_of(model)
-    for module in (model.embedding, model.encoder, model.encoder_norm, layer.norm1):
-        module.requires_grad_(trained)
-    block.weight.requires_grad_(trained)
-    block.bias.requires_grad_(trained)
 
 
 def repair(config: TrainConfig, task: Task, model: Backbone, trainer: Trainer) -> Backbone:
@@ -336,18 +264,6 @@ def note_stage(
     trainer.note(row)
 
 
-def _note_wide(trainer: Trainer, config: TrainConfig, task: Task) -> None:
-    """A row of the history that says why a machine file is not learned with free tables, once in an attempt."""
-    attempt, symbols = trainer.checkpointer.attempt, task.machine.n_symbols
-    if any(row["phase"] == "wide_layer" and row["attempt"] == attempt for row in trainer.history):
-        return
-    if symbols > config.width:
-        why = f"{symbols} symbols exceed the width, {config.width}"
-    else:
-        why = f"a head for {len(task.labels)} labels would exceed {LARGEST_FREE} indices"
-    trainer.note({"phase": "wide_layer", "step": 0, "reason": f"no free tables: {why}"})
-
-
 def _not_learned(phase: WidePhase, settings: GradientConfig, attempt: int) -> str:
     """How far training came, a wrong word, and what to try."""
     task, generator = phase.task, np.random.default_rng(0)
@@ -358,21 +274,4 @@ def _not_learned(phase: WidePhase, settings: GradientConfig, attempt: int) -> st
         f"{settings.check_length} symbols are right, and words are right up to symbol {phase.mean_first_error:.1f} on "
         f"average; {shortest_wrong_word(phase.model, task, generator)}. Try more heads or larger ones (--heads), more "
         "steps, another seed, --recipe induce" + (", or --supervise states." if task.label_kind == "outputs" else ".")
-    )
-
-
-def _free_tables_not_learned(phase: FreeTablesPhase, attempt: int) -> str:
-    """How far the free tables came, a wrong word, and what to try."""
-    task, which = phase.task, f", attempt {attempt}" if attempt > 1 else ""
-    wrong = ""
-    if phase.wrong:
-        words, labels = torch.tensor(phase.wrong).unbind(1)
-        first = (phase.tables.exact(words) == labels).int().cumprod(1).sum(1)
-        at = int(first.argmin())
-        word = " ".join(task.machine.symbols[int(symbol)] for symbol in words[at, : int(first[at]) + 1])
-        wrong = f"; a short wrong word is {word!r}"
-    return (
-        f"{task.name} was not learned in {phase.steps} steps{which}: {phase.accuracy:.1%} of fresh words are right"
-        f"{wrong}. Try another seed, a wide layer (--heads 12,12,...), --recipe induce"
-        + (", or --supervise states." if task.label_kind == "outputs" else ".")
     )

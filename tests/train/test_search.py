@@ -104,12 +104,10 @@ def test_attempts_after_those_of_heads_alone_are_straight_through() -> None:
     assert run.compressed is not None
 
 
-def test_thousands_of_states_small_files_and_outputs_are_not_searched() -> None:
+def test_thousands_of_states_are_not_searched() -> None:
     assert configure("A5", recipe="gradient").search is not None
     assert configure("M11", recipe="gradient").search is None
     assert configure("S5", recipe="straight_through").search is None
-    assert configure("S3", recipe="gradient", supervise="outputs").search is not None
-    assert not searches(configure("S3", recipe="gradient", supervise="outputs"), 0)
 
 
 def test_no_head_in_training_is_much_larger_than_the_labels() -> None:

@@ -37,7 +37,7 @@ def test_protocol_row_of_a_certified_run_and_of_one_out_of_time(folder: Path) ->
     right = protocol_row(file, "states", "induce", 42, 60.0)
     assert (right["certified"], right["source"], right["states"], right["inputs"]) == (True, "one/repo", 6, 5)
     late = protocol_row(file, "outputs", "gradient", 42, 0.0)
-    assert (late["tables"], "tables" in right) == ("free tables", False)
+    assert (late["tables"], "tables" in right) == ("one large head", False)
     assert (late["certified"], late["verdict"]) == (False, "not certified after 0 CPU seconds")
     table = protocols_table([right, late]).rows[0]
     assert table[:5] == ("handshake", "one/repo", "6", "5", "3")

@@ -39,8 +39,21 @@ class Scalar:
     """How far a machine may be from f, of (arithmetic, largest |x|, largest |f|)."""
 
 
+def _sigmoids(x: Floats) -> tuple[Floats, Floats]:
+    """Of x and of -x."""
+    e = np.exp(-np.abs(x))
+    large = 1.0 / (1.0 + e)
+    small, above_zero = e * large, x >= 0
+    return np.where(above_zero, large, small), np.where(above_zero, small, large)
+
+
 def _sigmoid(x: Floats) -> Floats:
-    return np.where(x >= 0, 1.0 / (1.0 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1.0 + np.exp(-np.abs(x))))
+    return _sigmoids(x)[0]
+
+
+def _silu_slope(x: Floats) -> Floats:
+    open_, shut = _sigmoids(x)
+    return open_ * (1.0 + x * shut)
 
 
 def _erf(x: Floats) -> Floats:
@@ -79,13 +92,13 @@ FUNCTIONS = {
         lambda arithmetic, x, f: np.zeros_like(x),
     ),
     "sigmoid": Scalar(
-        _sigmoid, lambda x: _sigmoid(x) * _sigmoid(-x), 0.0963, 0.25,
+        _sigmoid, lambda x: np.multiply(*_sigmoids(x)), 0.0963, 0.25,
         _relative(lambda a: a.assumed.exp + a.assumed.divide + 2 * a.assumed.basic),
     ),
     "tanh": Scalar(np.tanh, lambda x: 1.0 / np.cosh(np.clip(x, -300, 300)) ** 2, 0.7699, 1.0,
                    _relative(lambda a: a.assumed.exp)),
     "silu": Scalar(
-        lambda x: x * _sigmoid(x), lambda x: _sigmoid(x) * (1.0 + x * _sigmoid(-x)), 0.5, 1.1,
+        lambda x: x * _sigmoid(x), _silu_slope, 0.5, 1.1,
         # an exponential that overflows makes the result 0, and then it was no larger than the second term
         lambda a, x, f: a.silu * f + x / a.inner.largest + 2.0 * (1.0 + x) * a.inner.tiny,
     ),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from exactstate._types import Floats
+from exactstate._types import Floats, Ints
 from exactstate.extract.graph.folded import Constants, Folded, Held, held
 from exactstate.extract.rounding.arithmetic import Arithmetic
 from exactstate.extract.rounding.balls import above, length, spectral
@@ -27,7 +29,7 @@ class Interval:
     ball: Floats
     """R."""
     error: Floats
-    """R n: what the last operation may add by rounding."""
+    """R n: what the last operation may add by rounding, ours included."""
 
     @classmethod
     def of(cls, mid: Floats, rad: Floats, error: Floats, ball: Floats | None = None) -> Interval:
@@ -39,8 +41,32 @@ class Interval:
         return cls(np.where(known, mid, 0.0), np.minimum(rad, ball[:, None]), ball, error)
 
     @classmethod
+    def moved(cls, mid: Floats, moved: Floats, error: Floats, ball: Floats, still: Floats | None = None) -> Interval:
+        """Where the arguments move the result by no more than `moved`, and all of it by `ball`.
+
+        `still` is the error of a result that is not moved, for errors that grow no faster than in proportion: not all
+        entries are moved as far as each may be.
+        """
+        whole = length(error)
+        if still is not None:
+            with np.errstate(all="ignore"):
+                share = np.where(moved > 0, above(np.maximum(error - still, 0.0)) / moved, 0.0).max(-1)
+                whole = np.fmin(whole, above(length(still) + above(share * ball)))
+        return cls.of(mid, moved + error, error, above(ball + whole))
+
+    @classmethod
     def points(cls, mid: Floats) -> Interval:
         return cls(mid, np.zeros_like(mid), np.zeros(len(mid)), np.zeros_like(mid))
+
+    def rows(self, which: Ints) -> Interval:
+        """Some rows; all that is not known of them counts as the error of the last operation."""
+        return Interval(self.mid[which], self.rad[which], self.ball[which], self.rad[which])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Interval]) -> Interval:
+        return cls(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in ("mid", "rad", "ball", "error"))
+        )
 
     @property
     def size(self) -> Floats:
@@ -73,6 +99,7 @@ class Parameters:
         self.arithmetic, self.format = arithmetic, arithmetic.store
         self._held: dict[int, tuple[Constants, Held]] = {}
         self._norms: dict[int, tuple[Floats, float]] = {}
+        self._computed: dict[int, tuple[object, Any]] = {}
 
     def stored(self, tensor: Tensor) -> Floats:
         """A parameter as the format stores it."""
@@ -92,6 +119,12 @@ class Parameters:
     def radius(self, constant: Constants | None) -> Floats | None:
         """How far a machine's numbers may be from these; None for parameters, which are only stored."""
         return self._of(constant).rad if isinstance(constant, Folded) else None
+
+    def kept(self, owner: object, compute: Callable[[], Any]) -> Any:
+        """What was computed once for a node."""
+        if id(owner) not in self._computed:
+            self._computed[id(owner)] = owner, compute()
+        return self._computed[id(owner)][1]
 
     def norms(self, constant: Constants) -> tuple[Floats, float]:
         """(Euclidean norms of the rows, largest singular value)."""

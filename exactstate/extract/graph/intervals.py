@@ -18,6 +18,7 @@ from exactstate._types import Bools, Floats, Ints
 from exactstate.errors import InvalidInput
 from exactstate.extract.graph.folded import Constants
 from exactstate.extract.graph.functions import FUNCTIONS, lines
+from exactstate.extract.graph.gated import ball_behind, parts_of
 from exactstate.extract.graph.interval import Interval, Parameters
 from exactstate.extract.graph.nodes import (
     Add,
@@ -35,29 +36,42 @@ from exactstate.extract.graph.nodes import (
     Scale,
     Shift,
     State,
+    Stream,
 )  # fmt: skip
 from exactstate.extract.graph.norms import NormParts
 from exactstate.extract.graph.steps import Region, Steps
 from exactstate.extract.result import head_offsets
-from exactstate.extract.rounding.arithmetic import OURS, Arithmetic
+from exactstate.extract.rounding.arithmetic import EXACT, OURS, Arithmetic
 from exactstate.extract.rounding.balls import above, length, product
 from exactstate.extract.rounding.layers import of_sum, overflow, stored
 
 Place = tuple[Node, int]
 """A node, and how many steps ago."""
+NARROW = 0.125
+"""Radii below which a slope and a curvature say as much of a function as its range."""
 
 
 class IntervalBounds:
     """Intervals of every node of a graph, for some steps of words that began equally long ago."""
 
+    AT_ONCE = 1 << 22
+    """Numbers in the largest array of a batch."""
+
     def __init__(
         self, graph: Graph, arithmetic: Arithmetic, steps: Steps, *, parameters: Parameters | None = None,
         region: Region | None = None, dropped: Sequence[Sequence[int]] | None = None,
+        streams: Sequence[Interval] = (), quick: bool = False,
     ) -> None:  # fmt: skip
         self.graph, self.arithmetic, self.steps, self.region = graph, arithmetic, steps, region
         self.parameters = parameters or Parameters(arithmetic)
         self.dropped = dropped or [()] * len(graph.layers)
         """For every layer the heads that may be at any of their indices."""
+        self.quick = quick
+        """Whether lengths are enough: of the rows of weights, and of a Jacobian its Frobenius norm."""
+        # bounds of our own rounding alone can afford to be crude
+        self._crude = arithmetic is EXACT or (quick and arithmetic.inner.name == "float64")
+        self.streams = streams
+        """By layer and number of input, where the graph is cut."""
         began = (steps.symbols >= 0).sum(1)
         assert len(np.unique(began)) <= 1
         self.begun = int(began[0]) if len(began) else steps.symbols.shape[1]
@@ -103,9 +117,15 @@ class IntervalBounds:
         rule = RULES.get(type(node))
         if rule is None:
             raise InvalidInput(f"rounding of {node.name} is not bounded: it is none of the operations known here.")
-        if isinstance(node, Input | State | Begin):
+        if isinstance(node, Input | State | Begin | Stream):
             return rule(self, node, lag, *args)
-        return rule(self, node, *args)
+        found = rule(self, node, *args)
+        gated = None if self._crude else parts_of(node)
+        if gated is not None:
+            self._held[node, lag] = found
+            ball = ball_behind(self, gated, lag)
+            found = found if ball is None else Interval.of(found.mid, found.rad, found.error, ball)
+        return found
 
     # What depends on no other node
 
@@ -121,6 +141,10 @@ class IntervalBounds:
         rounding = store.unit * (np.abs(mid) + radius[:, None]) + store.tiny
         ball = above(length(rounding) + radius * (1.0 if self.region.norm == "l2" else np.sqrt(mid.shape[1])))
         return Interval.of(mid, radius[:, None] + rounding, rounding, ball)
+
+    def stream(self, node: Stream, lag: int) -> Interval:
+        # nothing depends on the row of a step before the word began
+        return self.streams[node.layer].rows(np.maximum(self.steps.symbols[:, -1 - lag], 0))
 
     def _constants(self, constant: Constants, rows: Ints | slice) -> Interval:
         mid, rad = self.parameters.array(constant)[rows], self.parameters.radius(constant)
@@ -202,7 +226,7 @@ class IntervalBounds:
     def affine(
         self, x: Interval, taps: Sequence[tuple[Floats, Floats, float]], bias: Floats | None, *, stores: int = 2,
         groups: int = 1, others: Sequence[Interval] = (), radii: Sequence[Floats | None] = (),
-        off: Floats | None = None,
+        off: Floats | None = None, quick: bool = False,
     ) -> Interval:  # fmt: skip
         """bias + the sum of W x, for (W, row norms, largest singular value) of every tap.
 
@@ -211,8 +235,7 @@ class IntervalBounds:
         held = [x, *others]
         y: Any = 0.0
         magnitude: Any = 0.0
-        rad: Any = 0.0
-        by_ball: Any = 0.0
+        moved: Any = 0.0
         ball: Any = 0.0
         terms = 1
         inexact: Any = 0.0 if off is None else off
@@ -222,25 +245,34 @@ class IntervalBounds:
                 inexact = inexact + product(self._grouped(value.size, groups), spread)
             mid, radius = self._grouped(value.mid, groups), self._grouped(value.rad, groups)
             y = y + product(mid, np.ascontiguousarray(weight.T))
-            absolute = np.ascontiguousarray(np.abs(weight).T)
-            moved = product(radius, absolute)
-            magnitude = magnitude + product(np.abs(mid), absolute) + moved
             part = np.minimum(np.repeat(value.ball, groups), length(radius))[:, None]
-            rad, by_ball, ball = rad + moved, by_ball + rows * part, ball + norm * value.ball
+            by_ball: Any = above(rows * part)
+            if quick:
+                size: Any = rows * length(mid)[:, None]
+            else:
+                absolute = np.ascontiguousarray(np.abs(weight).T)
+                size = product(np.abs(mid), absolute)
+                by_ball = np.minimum(by_ball, above(product(radius, absolute), weight.shape[1]))
+            magnitude, moved, ball = magnitude + size + by_ball, moved + by_ball, ball + norm * value.ball
             terms += weight.shape[1]
         b: Any = 0.0 if bias is None else bias
         y, magnitude = y + b, above(magnitude + np.abs(b) + inexact, terms)
-        moved = np.minimum(above(rad, terms), above(by_ball))
         partial = above(magnitude + np.abs(y) + moved, terms) / 2.0
-        ours = of_sum(terms, partial, magnitude, OURS)
-        error: Any = of_sum(terms, partial, magnitude, self.arithmetic) + overflow(magnitude, self.arithmetic.inner)
-        error = error + above(inexact, terms) if np.any(inexact) else error
-        for _ in range(stores):
-            error = error + stored(np.abs(y) + np.abs(b) + moved + error + ours, self.arithmetic)
-        error = above(error)
+        lost = above(inexact, terms) if np.any(inexact) else 0.0
+        error: Any = self.summed(terms, partial, magnitude, np.abs(y) + np.abs(b) + moved, stores, lost)
         n = y.shape[1] * groups
-        y, moved, ours, error = (np.reshape(part, (-1, n)) for part in (y, moved, ours, error))
-        return Interval.of(y, moved + ours + error, error, above(ball + length(above(ours + error))))
+        y, moved, error = (np.reshape(part, (-1, n)) for part in (y, moved, error))
+        return Interval.moved(y, moved, error, ball)
+
+    def summed(
+        self, terms: int, partial: Floats, magnitude: Floats, size: Floats, stores: int, lost: Any = 0.0
+    ) -> Floats:
+        """The error of a sum of products and of storing it, for a result no larger than `size`; see `of_sum`."""
+        ours = of_sum(terms, partial, magnitude, OURS)
+        error = of_sum(terms, partial, magnitude, self.arithmetic) + overflow(magnitude, self.arithmetic.inner) + lost
+        for _ in range(stores):
+            error = error + stored(size + error + ours, self.arithmetic)
+        return above(error + ours)
 
     @staticmethod
     def _grouped(array: Floats, groups: int) -> Floats:
@@ -252,7 +284,14 @@ class IntervalBounds:
         bias = None if node.bias is None else read.array(node.bias)
         radii = [read.radius(weight) for _, weight in node.taps]
         return self.affine(
-            args[0], taps, bias, groups=node.groups, others=args[1:], radii=radii, off=read.radius(node.bias)
+            args[0],
+            taps,
+            bias,
+            groups=node.groups,
+            others=args[1:],
+            radii=radii,
+            off=read.radius(node.bias),
+            quick=self.quick,
         )
 
     def factor_and_offset(self, node: Scale | BatchNorm) -> tuple[Floats, Floats]:
@@ -278,9 +317,8 @@ class IntervalBounds:
         error = arithmetic.several(2 * assumed.basic + assumed.divide) * magnitude
         error = error + inexact + 4.0 * arithmetic.inner.tiny + overflow(magnitude, arithmetic.inner)
         error = error + node.stores * stored(magnitude + error, arithmetic)
-        ours = OURS.several(8.0) * magnitude
-        ball = float(np.abs(factor).max()) * x.ball + length(above(error + ours))
-        return Interval.of(mid, moved + error + ours, above(error), ball)
+        error = above(error + OURS.several(8.0) * magnitude)
+        return Interval.moved(mid, moved, error, float(np.abs(factor).max()) * x.ball)
 
     def batch_norm(self, node: BatchNorm, x: Interval) -> Interval:
         """Whether x - mean is divided and multiplied, or one factor and one offset are computed first."""
@@ -292,46 +330,46 @@ class IntervalBounds:
         centered = above(x.size + mean)
         terms = above(centered * np.abs(factor) + bias)
         ulps, tiny = assumed.root + assumed.divide + 8 * assumed.basic, arithmetic.inner.tiny + arithmetic.tiny
-        error = (arithmetic.several(ulps) + arithmetic.inner.tiny / variance) * terms
+        error: Any = (arithmetic.several(ulps) + arithmetic.inner.tiny / variance) * terms
         error = error + 8.0 * tiny * (1.0 + np.abs(factor)) * (1.0 + centered) * (1.0 + inverse)
         for part in (variance, centered, inverse + 0.0 * centered, centered * inverse, terms):
             error = error + overflow(above(part), arithmetic.inner) + overflow(above(part), arithmetic.store)
         error = error + 7.0 * stored(terms + error, arithmetic)
-        ours = OURS.several(32.0) * terms
-        ball = float(np.abs(factor).max()) * x.ball + length(above(error + ours))
-        return Interval.of(mid, moved + error + ours, above(error), ball)
+        error = above(error + OURS.several(32.0) * terms)
+        return Interval.moved(mid, moved, error, float(np.abs(factor).max()) * x.ball)
 
     def add(self, node: Add, x: Interval, y: Interval) -> Interval:
         mid, moved = x.mid + node.sign * y.mid, x.rad + y.rad
-        magnitude = above(np.abs(mid) + moved)
-        error = self.arithmetic.gamma(1) * magnitude + self.arithmetic.inner.tiny
-        error = error + stored(magnitude + error, self.arithmetic) + overflow(magnitude, self.arithmetic.inner)
-        ours = OURS.gamma(1) * magnitude
-        return Interval.of(mid, moved + error + ours, above(error), x.ball + y.ball + length(above(error + ours)))
+        error, still = (self._once(above(size)) for size in (np.abs(mid) + moved, np.abs(mid)))
+        return Interval.moved(mid, moved, error, x.ball + y.ball, still)
 
     def multiply(self, node: Multiply, x: Interval, y: Interval) -> Interval:
         mid = x.mid * y.mid
         moved = above(np.abs(x.mid) * y.rad + np.abs(y.mid) * x.rad + x.rad * y.rad)
-        magnitude = above(np.abs(mid) + moved)
-        error = self.arithmetic.gamma(1) * magnitude + self.arithmetic.inner.tiny
-        error = error + stored(magnitude + error, self.arithmetic) + overflow(magnitude, self.arithmetic.inner)
-        ours = OURS.gamma(2) * magnitude
-        ball = np.abs(x.mid).max(-1) * y.ball + np.abs(y.mid).max(-1) * x.ball + x.rad.max(-1) * y.ball
-        return Interval.of(mid, moved + error + ours, above(error), ball + length(above(error + ours)))
+        ball: Any = np.abs(x.mid).max(-1) * y.ball + np.abs(y.mid).max(-1) * x.ball + x.rad.max(-1) * y.ball
+        return Interval.moved(mid, moved, self._once(above(np.abs(mid) + moved)), ball)
+
+    def _once(self, size: Floats) -> Floats:
+        """The error of one sum or product of this size, ours included."""
+        error = self.arithmetic.gamma(1) * size + self.arithmetic.inner.tiny + overflow(size, self.arithmetic.inner)
+        return above(error + stored(size + error, self.arithmetic) + OURS.gamma(2) * size)
 
     def function(self, node: Function, x: Interval) -> Interval:
         scalar = FUNCTIONS[node.function]
-        low, high = function_range(node.function, x.lower, x.upper)
-        mid = scalar.value(x.mid)
-        moved: Any = above(np.maximum(np.maximum(high - mid, mid - low), 0.0))
+        mid, slope = scalar.value(x.mid), np.abs(scalar.slope(x.mid)) + OURS.several(64.0) * scalar.steepest
+        steepest: Any = scalar.steepest
+        if scalar.curvature:
+            steepest = np.minimum(above(slope + scalar.curvature * x.rad), steepest)
+        moved: Any = above(steepest * x.rad)
+        open_ = ~(x.rad < NARROW)
+        if open_.any():
+            low, high = function_range(node.function, x.lower[open_], x.upper[open_])
+            at = mid[open_]
+            moved[open_] = np.minimum(moved[open_], above(np.maximum(np.maximum(high - at, at - low), 0.0)))
         f = above(np.abs(mid) + moved)
-        # a steepest slope times the radius is tighter where the interval is short
-        moved = np.minimum(moved, above(scalar.steepest * x.rad + OURS.several(64.0) * f))
         error: Any = scalar.error(self.arithmetic, x.size, f) + overflow(x.size, self.arithmetic.inner)
-        error = above(error + (stored(f + error, self.arithmetic) if node.function != "relu" else 0.0))
-        return Interval.of(
-            mid, moved + error, error, scalar.steepest * x.ball + length(above(error + OURS.several(64.0) * f))
-        )
+        error = error + (stored(f + error, self.arithmetic) if node.function != "relu" else 0.0)
+        return Interval.moved(mid, moved, above(error + OURS.several(64.0) * f), np.max(steepest, -1) * x.ball)
 
     def normalize(self, node: Normalize, x: Interval) -> Interval:
         parts = NormParts.of(self.parameters, node, x)
@@ -339,12 +377,15 @@ class IntervalBounds:
         mid = gain * parts.centered.mid * parts.inverse[:, None] + bias
         spread = above(parts.most * parts.wobble[:, None])
         moved = above(np.abs(gain) * (parts.centered.rad * parts.largest[:, None] + spread))
-        ours = OURS.several(64.0) * above(np.abs(gain) * parts.most * parts.largest[:, None] + np.abs(bias))
-        error = parts.rounding(self.arithmetic)
-        by_ball = np.abs(gain).max() * above(parts.ball * parts.stretch)
-        ball = above(by_ball + length(above(error + ours)))
-        y, rad, error = (np.reshape(part, x.mid.shape) for part in (mid, moved + ours + error, error))
-        return Interval.of(y, rad, error, np.sqrt((ball.reshape(len(x.mid), -1) ** 2).sum(1)))
+        error = parts.rounding(self.arithmetic, parts.x.size, parts.centered.size)
+        still = None
+        if not self.quick:
+            still = parts.rounding(self.arithmetic, np.abs(parts.x.mid), np.abs(parts.centered.mid)).reshape(
+                x.mid.shape
+            )
+        ball = np.abs(gain).max() * above(parts.ball * parts.stretch)
+        y, moved, error = (np.reshape(part, x.mid.shape) for part in (mid, moved, error))
+        return Interval.moved(y, moved, error, np.sqrt((ball.reshape(len(x.mid), -1) ** 2).sum(1)), still)
 
     def gather(self, node: Gather, *args: Interval) -> Interval:
         mid, rad = (np.concatenate([getattr(arg, part) for arg in args], axis=1) for part in ("mid", "rad"))
@@ -382,7 +423,8 @@ def function_range(name: str, lower: Floats, upper: Floats) -> tuple[Floats, Flo
 
 
 RULES: dict[type[Node], Callable[..., Interval]] = {
-    Input: IntervalBounds.input, State: IntervalBounds.state, Constant: IntervalBounds.constant,
+    Input: IntervalBounds.input, Stream: IntervalBounds.stream, State: IntervalBounds.state,
+    Constant: IntervalBounds.constant,
     Conv: IntervalBounds.conv, Scale: IntervalBounds.scale, Add: IntervalBounds.add, Multiply: IntervalBounds.multiply,
     BatchNorm: IntervalBounds.batch_norm,
     Function: IntervalBounds.function, Normalize: IntervalBounds.normalize, Gather: IntervalBounds.gather,

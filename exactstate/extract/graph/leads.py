@@ -10,18 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
+import torch
 
 from exactstate._types import Bools, Floats, Ints
 from exactstate.errors import InvalidInput, unknown
+from exactstate.extract.graph.backbone import LoweredBackbone
 from exactstate.extract.graph.branch import PARTS, Parted, branch
 from exactstate.extract.graph.interval import Interval, Parameters
 from exactstate.extract.graph.intervals import IntervalBounds
 from exactstate.extract.graph.linear import LinearBounds, widest
 from exactstate.extract.graph.network import TracedNetwork
-from exactstate.extract.graph.nodes import Conv, Graph, Node
+from exactstate.extract.graph.nodes import Conv, Graph, Node, tensors_below
 from exactstate.extract.graph.steps import Region, Steps
 from exactstate.extract.result import Extracted, RoundingErrors
 from exactstate.extract.rounding.arithmetic import ASSUMED, OURS, Arithmetic, Assumptions
@@ -31,6 +34,11 @@ from exactstate.number_formats import FORMATS
 METHODS = ("interval", "linear")
 AT_ONCE = 1 << 22
 """Numbers in the largest array of a batch."""
+WIDE = 512
+"""Labels, for fewer of which differences of rows are formed."""
+MANY = 2048
+"""Read-outs, of which the leads are bounded quickly first."""
+QUICK_ROWS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,16 +80,16 @@ class Choices:
                        for head in kept for k in range(call.module.heads[head])]  # fmt: skip
             weight, bias, stores = parameters.array(call.module.weight), parameters.array(call.module.bias), 0
         else:
-            root, columns, stores = graph.output, [(0, graph.output.size)], 2
-            if isinstance(root, Conv) and root.groups == 1 and len(root.taps) == 1 and root.taps[0][0] == 0:
-                weight, radii = (
-                    parameters.array(root.taps[0][1]),
-                    (parameters.radius(root.taps[0][1]), parameters.radius(root.bias)),
-                )
-                bias = np.zeros(len(weight)) if root.bias is None else parameters.array(root.bias)
-                root = root.args[0]
+            roots = [graph.output] if graph.answers is None else [graph.output, graph.answers]
+            if all(isinstance(root, Conv) and root.groups == 1 and len(root.taps) == 1 and root.taps[0][0] == 0
+                   and root.args == roots[0].args for root in roots):  # fmt: skip
+                weight, radii, bias, stores = *_stacked(roots, parameters), 2  # type: ignore[arg-type]
+                root = roots[0].args[0]
             else:
+                (root,) = roots
                 weight, bias, stores = np.eye(root.size), np.zeros(root.size), 0
+            ends = np.cumsum([0, *(one.size for one in roots)])
+            columns = [(int(end), one.size) for end, one in zip(ends, roots, strict=False)]
         bases, sizes = np.array([base for base, _ in columns]), [size for _, size in columns]
         rivals = np.concatenate([np.arange(base, base + size) for base, size in columns])
         owners, firsts = np.repeat(np.arange(len(sizes)), sizes), np.cumsum([0, *sizes[:-1]])
@@ -92,76 +100,130 @@ class Choices:
 
         `influence` (R r) is filled with how much each head that is left out moves the smallest lead of a row.
         """
-        x = bounds.at(self.root)
-        chosen = (best + self.bases)[:, self.owners]
-        forms = self.weight[chosen] - self.weight[self.rivals]
-        errors = self._errors(bounds, x)
-        rows = np.arange(len(best))[:, None]
-        lost = errors[rows, chosen] + errors[:, self.rivals]
-        # the difference of two rows is rounded
-        size = np.abs(self.weight)
-        ours = OURS.gamma(self.weight.shape[1] + 8) * above(
-            product(x.size, np.ascontiguousarray(size.T)) + np.abs(self.bias)
-        )
-        lost = lost + ours[rows, chosen] + ours[:, self.rivals]
-        offset = self.bias[chosen] - self.bias[self.rivals]
         with np.errstate(all="ignore"):
+            x = bounds.at(self.root)
+            logits = self._logits(bounds, x)
+            chosen = (best + self.bases)[:, self.owners]
+            rows = np.arange(len(best))[:, None]
+            lost = logits.error[rows, chosen] + logits.error[:, self.rivals]
             if method == "interval":
-                at_middle = np.matmul(forms, x.mid[:, :, None])[:, :, 0]
-                moved = np.matmul(np.abs(forms), x.rad[:, :, None])[:, :, 0]
-                moved = np.minimum(above(moved, forms.shape[2]), above(length(forms) * x.ball[:, None]))
-                lead = at_middle - above(moved + 2.0**-48 * np.abs(at_middle))
+                one, other = logits.mid[rows, chosen], logits.mid[:, self.rivals]
+                if self.wide:
+                    moved: Any = self._apart(best[:, 0]) * x.ball[:, None]
+                else:
+                    forms = np.abs(self.weight[chosen] - self.weight[self.rivals])
+                    moved = above(np.matmul(forms, x.rad[:, :, None])[:, :, 0], forms.shape[2])
+                    moved = np.minimum(moved, above(length(forms) * x.ball[:, None]))
+                lead, off = one - other, np.abs(one) + np.abs(other)
+                lost = lost + moved
             else:
                 linear = LinearBounds(bounds)
-                lead = linear.lower(self.root, forms)
-            lead = lead + offset - above(lost + 2.0**-50 * (np.abs(lead) + np.abs(offset)))
+                lead = linear.lower(self.root, self.weight[chosen] - self.weight[self.rivals])
+                off = np.abs(lead) + np.abs(self.bias[chosen]) + np.abs(self.bias[self.rivals])
+                lead = lead + (self.bias[chosen] - self.bias[self.rivals])
+                # the difference of two rows is rounded
+                size = product(x.size, np.ascontiguousarray(np.abs(self.weight).T))
+                ours = OURS.gamma(self.weight.shape[1] + 8) * above(size)
+                lost = lost + ours[rows, chosen] + ours[:, self.rivals]
+            lead = lead - above(lost + 2.0**-50 * off)
         lead = np.where(np.isnan(lead), -np.inf, lead)
         lead[chosen == self.rivals] = np.inf
-        if influence is not None and method == "linear" and linear.spreads is not None:
+        if influence is not None and method != "interval" and linear.spreads is not None:
             influence[:] = linear.spreads[rows[:, 0], lead.argmin(1)]
         return np.minimum.reduceat(lead, self.firsts, axis=1)
 
-    def _errors(self, bounds: IntervalBounds, x: Interval) -> Floats:
-        """R E: the rounding of the logits themselves."""
+    def _logits(self, bounds: IntervalBounds, x: Interval) -> Interval:
+        """R E."""
         norms = length(self.weight), float(length(self.weight.reshape(-1)))
         return bounds.affine(
             x, [(self.weight, *norms)], self.bias, stores=self.stores, radii=self.radii[:1], off=self.radii[1]
-        ).error
+        )
+
+    @property
+    def wide(self) -> bool:
+        """Whether there is one choice among so many that no differences of rows are formed."""
+        return len(self.firsts) == 1 and len(self.rivals) > WIDE
+
+    def _apart(self, best: Ints) -> Floats:
+        """R E: no less than the Euclidean distance of the best row of the weights from every other."""
+        few, number = np.unique(best, return_inverse=True)
+        squares = length(self.weight) ** 2
+        crossed = product(np.ascontiguousarray(self.weight[few]), np.ascontiguousarray(self.weight.T))
+        distances = squares[few][:, None] + squares - 2.0 * crossed
+        lost = (self.weight.shape[1] + 8) * 2.0**-50 * (squares[few][:, None] + squares)
+        return above(np.sqrt(np.maximum(distances, 0.0) + lost))[number]
+
+    def widest_error(self, bounds: IntervalBounds) -> Floats:
+        """R: no logit is further from its midpoint, by lengths alone."""
+        with np.errstate(all="ignore"):
+            x, n = bounds.at(self.root), self.weight.shape[1]
+            row, bias = float(length(self.weight).max()), float(np.abs(self.bias).max())
+            magnitude = above(row * (length(x.mid) + x.ball) + bias, n)
+            return above(row * x.ball + bounds.summed(n + 1, magnitude, magnitude, magnitude + bias, self.stores))
 
 
 @dataclass(frozen=True, eq=False)
 class LeadBounds:
     """Smallest leads of an extraction, in one arithmetic and over a region."""
 
-    network: TracedNetwork
+    network: TracedNetwork | LoweredBackbone
     arithmetic: Arithmetic
     region: Region | None = None
     dropped: Sequence[Sequence[int]] | None = None
 
+    @cached_property
+    def streams(self) -> list[Interval]:
+        """What every layer reads, by number of input, where the graph is cut."""
+        found: list[Interval] = []
+        for layer, root in enumerate(self.network.streams):
+            steps = self.network.stream_steps(layer)
+            parts = [
+                self.bounds(steps.rows(rows), found).at(root)
+                for rows in _equally_long(steps, max(1, AT_ONCE // (16 * widest(root))))
+            ]
+            found = [*found, Interval.joined(parts)]
+        return found
+
+    @cached_property
+    def _parameters(self) -> Parameters:
+        return Parameters(self.arithmetic)
+
+    def bounds(self, steps: Steps, streams: Sequence[Interval], *, quick: bool = False) -> IntervalBounds:
+        """Intervals at some steps that began equally long ago."""
+        return IntervalBounds(
+            self.network.graph, self.arithmetic, steps, parameters=self._parameters, region=self.region,
+            dropped=self.dropped, streams=streams, quick=quick,
+        )  # fmt: skip
+
+    def choices(self, layer: int) -> Choices:
+        graph = self.network.graph
+        out = self.dropped[layer] if self.dropped is not None and layer < len(graph.layers) else ()
+        return Choices.of(graph, layer, self._parameters, out)
+
     def layer(self, layer: int, windows: Ints, best: Ints, method: str = "linear") -> Floats:
         """R S: of every column of a layer at some windows."""
-        return self._bounded(layer, self.network.book.window(layer, windows), best, method)
+        return self._bounded(layer, self.network.layer_steps(layer, windows), best, method)
 
     def labels(self, inputs: Ints, best: Ints, method: str = "linear") -> Floats:
-        """R: of the labels of some read-outs."""
+        """R: of the labels of some read-outs; R 2 where there are answers as well."""
         layers = len(self.network.blocks)
         steps = self.network.read_steps(inputs)
         possible = self.network.possible(self.arithmetic, inputs)
         if possible is None or method != "linear":
-            return self._bounded(layers, replace(steps, possible=possible), best[:, None], method)[:, 0]
+            leads = self._bounded(layers, replace(steps, possible=possible), best.reshape(len(best), -1), method)
+            return leads.reshape(best.shape)
         return self.parted(replace(steps, possible=possible), best, np.zeros(len(best)), PARTS).leads
 
     def parted(self, steps: Steps, best: Ints, wanted: Floats, most: int) -> Parted:
         """The labels of some read-outs; heads that are left out are parted until the leads (R) are as `wanted`."""
         layers = len(self.network.blocks)
-        dropped = tuple(self.network.dropped[-1])
+        dropped = tuple((self.network.dropped or [()])[-1])
 
         def bounded(some: Steps, labels: Ints) -> tuple[Floats, Floats]:
             influence = np.zeros((len(labels), len(dropped)))
             return self._bounded(layers, some, labels[:, None], "linear", influence)[:, 0], influence
 
-        parameters = Parameters(self.arithmetic)
-        bounds = IntervalBounds(self.network.graph, self.arithmetic, steps.rows(np.arange(0)), parameters=parameters)
+        bounds = self.bounds(steps.rows(np.arange(0)), ())
         return branch(
             bounded, steps, best, wanted, heads=self.network.blocks[-1].heads, dropped=dropped, most=most,
             contributions=cache(lambda head: bounds.contributions(layers - 1, head)),
@@ -172,17 +234,14 @@ class LeadBounds:
     ) -> Floats:  # fmt: skip
         if method not in METHODS:
             raise unknown("method", method, METHODS)
-        parameters = Parameters(self.arithmetic)
-        graph = self.network.graph
-        out = self.dropped[layer] if self.dropped is not None and layer < len(graph.layers) else ()
-        choices = Choices.of(graph, layer, parameters, out)
+        choices = self.choices(layer)
         result = np.full(best.shape, -np.inf)
-        widest_array = len(choices.rivals) * max(widest(choices.root), choices.weight.shape[1])
+        across = 1 if method == "interval" and choices.wide else choices.weight.shape[1]
+        widest_array = max(len(choices.rivals) * across, 16 * widest(choices.root))
+        if method == "linear":
+            widest_array = len(choices.rivals) * max(widest(choices.root), across)
         for rows in _equally_long(steps, max(1, AT_ONCE // widest_array)):
-            bounds = IntervalBounds(
-                graph, self.arithmetic, steps.rows(rows), parameters=parameters, region=self.region,
-                dropped=self.dropped,
-            )  # fmt: skip
+            bounds = self.bounds(steps.rows(rows), self.streams)
             if method == "linear":
                 LinearBounds(bounds).refine(choices.root)
             moved = None if influence is None else np.zeros((len(rows), influence.shape[1]))
@@ -190,6 +249,18 @@ class LeadBounds:
             if influence is not None:
                 influence[rows] = moved
         return result
+
+
+def _stacked(
+    maps: Sequence[Conv], parameters: Parameters
+) -> tuple[Floats, tuple[Floats | None, Floats | None], Floats]:  # fmt: skip
+    """(weights, their radii and those of the biases, biases) of maps of the same vector, one below the other."""
+    weights = [map_.taps[0][1] for map_ in maps]
+    biases = [np.zeros(map_.size) if map_.bias is None else parameters.array(map_.bias) for map_ in maps]
+    if len(maps) == 1:
+        radii = parameters.radius(weights[0]), parameters.radius(maps[0].bias)
+        return parameters.array(weights[0]), radii, biases[0]
+    return np.concatenate([parameters.array(weight) for weight in weights]), (None, None), np.concatenate(biases)
 
 
 def _equally_long(steps: Steps, at_once: int) -> Iterator[Ints]:
@@ -202,11 +273,10 @@ def _equally_long(steps: Steps, at_once: int) -> Iterator[Ints]:
 
 
 def sharpened(
-    bounded: Callable[[Bools, str], Floats], count: int, methods: Sequence[str] = METHODS
+    bounded: Callable[[Bools, str], Floats], count: int, methods: Sequence[str] = METHODS, result: Floats | None = None
 ) -> Floats:  # fmt: skip
-    """Leads by the first method, and by the next where that does not decide a row."""
+    """Leads by the first method, and by the next where that does not decide a row; `result` is known already."""
     left: Bools = np.ones(count, bool)
-    result: Floats | None = None
     for method in methods:
         if result is not None:
             left = np.asarray(~((result > 0).reshape(count, -1).all(axis=1)))
@@ -222,10 +292,10 @@ def sharpened(
 
 
 def graph_rounding_errors(
-    network: TracedNetwork, extracted: Extracted, format: str, *, assumptions: Assumptions | None = None,
-    region: Region | None = None,
+    network: TracedNetwork | LoweredBackbone, extracted: Extracted, format: str, *,
+    assumptions: Assumptions | None = None, region: Region | None = None, quick: bool = True,
 ) -> RoundingErrors:  # fmt: skip
-    """Error bounds of a traced model for every window and read-out of an extraction: see `FORMAT.md`.
+    """Error bounds of a graph for every window and read-out of an extraction: see `FORMAT.md`.
 
     An error is half of what the smallest lead may lose: margin - 2 error is no larger than any lead that a machine of
     the format computes.
@@ -250,16 +320,53 @@ def graph_rounding_errors(
             found = leads.layer(number, windows[left], best[left], method)
             return np.where(used[left], found, np.inf)
 
-        columns.append(_errors(layer.margins, sharpened(bounded, len(best)), unit))
+        columns.append(_errors(layer.margins, sharpened(bounded, len(best), network.methods), unit))
+
+    best, margins = extracted.label_ids, extracted.label_margins
+    if extracted.answer_ids is not None and extracted.answer_margins is not None:
+        best, margins = np.stack([best, extracted.answer_ids], 1), np.stack([margins, extracted.answer_margins], 1)
 
     def bounded_labels(left: Bools, method: str) -> Floats:
-        return leads.labels(extracted.readout_inputs[left], extracted.label_ids[left], method)
+        return leads.labels(extracted.readout_inputs[left], best[left], method)
 
-    labels = _errors(extracted.label_margins, sharpened(bounded_labels, len(extracted.label_ids)), unit)
+    known = quick_leads(leads, extracted) if quick and quick_applies(network, extracted, format) else None
+    read = _errors(margins, sharpened(bounded_labels, len(best), network.methods, known), unit)
     return RoundingErrors(
-        format=format, columns=tuple(columns), labels=labels, answers=None,
+        format=format, columns=tuple(columns), labels=read if read.ndim == 1 else read[:, 0],
+        answers=None if read.ndim == 1 else read[:, 1],
         assumes=(*assumptions.sentences(format), *network.assumes(assumptions, format)), regions=extracted.regions,
     )  # fmt: skip
+
+
+def quick_applies(network: TracedNetwork | LoweredBackbone, extracted: Extracted, format: str) -> bool:
+    """Whether there are very many read-outs, and the format stores the parameters as they are."""
+    if len(extracted.readout_inputs) <= MANY or extracted.format != "float64" or network.methods != METHODS[:1]:
+        return False
+    if network.graph.answers is not None:
+        return False
+    kind = getattr(torch, format)
+    tensors = [tensor for root in (*network.streams, *network.graph.roots) for tensor in tensors_below(root)]
+    tensors += [tensor for block in network.blocks for tensor in block.parameters()]
+    return all(torch.equal(tensor.to(kind).to(torch.float64), tensor.to(torch.float64)) for tensor in tensors)
+
+
+def quick_leads(leads: LeadBounds, extracted: Extracted) -> Floats:
+    """R: leads of the labels, without computing a logit or the norm of a Jacobian.
+
+    The machine of the extraction satisfies the assumptions about float64: a lead is no further below the margin than
+    the largest errors of the logits of both.
+    """
+    network, wide = leads.network, replace(leads, arithmetic=ASSUMED["float64"].arithmetic("float64"))
+    both = [(one, one.choices(len(network.blocks))) for one in (leads, wide)]
+    steps, result = network.read_steps(extracted.readout_inputs), extracted.label_margins.copy()
+    longest = float(length(both[0][1].weight).max())
+    for begin in range(0, len(result), QUICK_ROWS):
+        rows = np.arange(begin, min(begin + QUICK_ROWS, len(result)))
+        bounded = [(one.bounds(steps.rows(rows), one.streams, quick=True), choices) for one, choices in both]
+        apart, other = (bounds.at(choices.root).mid for bounds, choices in bounded)
+        off = longest * length(apart - other) + sum(choices.widest_error(bounds) for bounds, choices in bounded)
+        result[rows] = result[rows] - above(2.0 * off + 2.0**-50 * result[rows])
+    return result
 
 
 def _errors(margins: Floats, leads: Floats, unit: float) -> Floats:

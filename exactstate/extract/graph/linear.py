@@ -34,6 +34,7 @@ from exactstate.extract.graph.nodes import (
     Scale,
     Shift,
     State,
+    Stream,
     nodes_below,
 )  # fmt: skip
 from exactstate.extract.graph.norms import NormParts
@@ -115,8 +116,14 @@ class LinearBounds:
     def _pass(self, node: Node, lag: int, forms: Floats) -> None:
         held = self.intervals.at(node, lag)
         args = self.intervals.arguments(node, lag)
-        self._lose(forms, held.error)
-        if isinstance(node, Input):
+        if not isinstance(node, Stream):
+            self._lose(forms, held.error)
+        if isinstance(node, Stream):
+            self._add(forms, held.mid)
+            self._lost += np.minimum(
+                above(_dot(np.abs(forms), held.rad), forms.shape[2]), above(length(forms) * held.ball[:, None])
+            )
+        elif isinstance(node, Input):
             self._input(node, lag, forms, held)
         elif isinstance(node, State):
             self._state(node, lag, forms)

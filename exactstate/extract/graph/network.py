@@ -22,7 +22,7 @@ from exactstate._types import MISSING, Bools, Ints
 from exactstate.errors import unknown
 from exactstate.extract.argmax import ArgmaxMargins
 from exactstate.extract.graph.folded import Folded
-from exactstate.extract.graph.nodes import Function, Normalize, constants_of, nodes_below
+from exactstate.extract.graph.nodes import Function, Node, Normalize, constants_of, nodes_below
 from exactstate.extract.graph.steps import Delay, InputBook, Region, Steps, filled
 from exactstate.extract.graph.trace import Traced, prepared
 from exactstate.extract.network import AT_ONCE
@@ -37,6 +37,14 @@ if TYPE_CHECKING:
 
 class TracedNetwork:
     """A model written elsewhere, evaluated in a format on a copy of its weights."""
+
+    streams: tuple[Node, ...] = ()
+    """The graph is whole."""
+    methods = ("interval", "linear")
+    """By which leads are bounded, one after the other."""
+
+    def stream_steps(self, layer: int) -> Steps:
+        raise NotImplementedError  # there are none
 
     def __init__(self, model: nn.Module, symbols: int, format: str, *, vectors: Tensor | None = None) -> None:
         if format not in EXTRACTION_FORMATS:
@@ -91,6 +99,10 @@ class TracedNetwork:
 
     def add_inputs(self, layer: int, inputs: Ints) -> None:
         self.book.add(layer, inputs)
+
+    def layer_steps(self, layer: int, windows: Ints) -> Steps:
+        """What a layer reads at some windows."""
+        return self.book.window(layer, windows)
 
     @torch.no_grad()
     def tables(self, layer: int, windows: Ints) -> ArgmaxMargins:

@@ -39,6 +39,13 @@ class Input(Node):
 
 
 @dataclass(eq=False, kw_only=True)
+class Stream(Node):
+    """What a layer reads, bounded once for each of its numbered inputs (see `backbone.py`)."""
+
+    layer: int
+
+
+@dataclass(eq=False, kw_only=True)
 class State(Node):
     """The output of an NFSM layer, a function of its indices; before its projection where that is not plain."""
 
@@ -165,6 +172,8 @@ class Graph:
     """The logits of the labels."""
     vector: bool = field(default=False)
     """Whether a step reads a vector, and not a token."""
+    answers: Node | None = None
+    """The logits of the answers, if there are any."""
 
     @cached_property
     def reach(self) -> int:
@@ -179,7 +188,7 @@ class Graph:
 
     @property
     def roots(self) -> tuple[Node, ...]:
-        return (*(layer.argument for layer in self.layers), self.output)
+        return (*(layer.argument for layer in self.layers), self.output, *([self.answers] if self.answers else []))
 
 
 def sources(root: Node) -> set[tuple[Node, int]]:
@@ -201,6 +210,12 @@ def constants_of(node: Node) -> list[Constants]:
     """The parameters of a node, and what was computed from parameters."""
     found = [part for part in vars(node).values() if isinstance(part, Constants)]
     return found + [weight for _, weight in node.taps] if isinstance(node, Conv) else found
+
+
+def tensors_below(root: Node) -> Iterator[Tensor]:
+    """The parameters that a node is computed from; what is computed from parameters is no parameter."""
+    for node in nodes_below(root):
+        yield from (part for part in (*vars(node).values(), *constants_of(node)) if isinstance(part, Tensor))
 
 
 def lags(node: Node) -> tuple[int, ...]:

@@ -87,15 +87,20 @@ class NormParts:
             x, c, gain, bias, off[0], off[1], inverse, low, above(1.0 / low), wobble, ball, stretch, node.centered
         )
 
-    def rounding(self, arithmetic: Arithmetic) -> Floats:
-        """Of computing and storing gain * (x - mean) / sigma + bias; see `rounding/README.md`."""
-        inexact = above(self.gain_off * self.most * self.largest[:, None] + self.bias_off)
+    def rounding(self, arithmetic: Arithmetic, size: Floats, most: Floats) -> Floats:
+        """Of computing and storing gain * (x - mean) / sigma + bias, for entries of these sizes, ours included."""
+        ours = OURS.several(64.0) * above(np.abs(self.gain) * most * self.largest[:, None] + np.abs(self.bias))
+        return above(ours + self._rounding(arithmetic, size, most))
+
+    def _rounding(self, arithmetic: Arithmetic, size: Floats, most: Floats) -> Floats:
+        inexact = above(self.gain_off * most * self.largest[:, None] + self.bias_off)
         inexact = inexact if self.gain_off.any() or self.bias_off.any() else np.zeros_like(self.x.mid)
         if arithmetic is EXACT:
             return inexact
         m, assumed, tiny = self.x.mid.shape[1], arithmetic.assumed, arithmetic.inner.tiny
-        size, least = self.x.size, self.least[:, None]
-        mean_size, mean_square = size.mean(-1, keepdims=True), np.square(size).mean(-1, keepdims=True)
+        least, whole = self.least[:, None], np.minimum(length(self.x.size), above(length(self.x.mid) + self.x.ball))
+        mean_square = above(np.square(whole) / m)[:, None]
+        mean_size = np.minimum(self.x.size.mean(-1, keepdims=True), np.sqrt(mean_square))
         mean = (arithmetic.mean(m) * mean_size + (m + 2) * tiny) if self.center else np.zeros_like(mean_size)
         variance = (
             assumed.variance * arithmetic.gamma(m + 3) * mean_square + (m + 4) * (1.0 + np.sqrt(m * mean_square)) * tiny
@@ -112,10 +117,13 @@ class NormParts:
         )
         error = (
             inexact
-            + inverse * gain * self.most / least
+            + inverse * gain * most / least
             + (1.0 + inverse) * gain * mean / least
             + arithmetic.gamma(6) * terms
         )
         under = 16.0 * m * tiny * (1.0 + gain) * (1.0 + size) * (1.0 + 1.0 / least)
         error = above(error + under + overflow(m * mean_square + terms, arithmetic.inner))
-        return above(error + stored(terms + error, arithmetic))
+        result = above(gain * most * self.largest[:, None] + np.abs(self.bias) + self.bias_off)
+        for _ in range(1 if self.center else 2):  # an RMS norm may be stored before its gain is multiplied with
+            error = error + stored(result + error, arithmetic)
+        return above(error)

@@ -29,7 +29,9 @@ def above(computed: Floats, terms: int = 0) -> Floats:
     Infinite where nothing is known.
     """
     raised = computed * (1.0 + (terms + OPERATIONS) * 2.0**-52) + LEAST
-    return np.where(np.isnan(raised), np.inf, raised)
+    if np.size(raised) and np.isnan(np.min(raised)):
+        return np.where(np.isnan(raised), np.inf, raised)
+    return raised
 
 
 def below(computed: Floats) -> Floats:

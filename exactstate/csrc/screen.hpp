@@ -7,7 +7,12 @@
 // norms being Euclidean (Cauchy and Schwarz). Where the best of a column is ahead of the second by more than 2 E, it is
 // the arg max of the floats. Elsewhere those that are close enough to the best are candidates: their logits are
 // computed in floats, in the order of the definition.
+//
+// With noise n the scores are s x w + n, with s = 1 / temperature. A lead times s / (a c), plus the noise, differs from
+// them by that much of E, and by roundings: those of two logits scaled and added to noise, and of the lead's own way to
+// a score, are together below 34 of the largest logit times s, and below 68 of the noise's range, in units of 2^-24.
 #pragma once
+#include "gumbel.hpp"
 #include "logits.hpp"
 
 #ifdef EXACTSTATE_AVX2
@@ -17,6 +22,7 @@ constexpr float NORM = 30000;              // of scaled rows and weights: a prod
 constexpr float BIAS_LIMIT = 1 << 27;      // of a scaled bias
 constexpr float SCALE_LIMIT = 0x1p60f;     // of a and c: underflow in the floats stays far below one
 constexpr float SIZE_LIMIT = 1e18f;        // of norms and biases: no logit overflows
+constexpr float NOISE_ROUNDING = 1e-5f;    // twice 68 units of 2^-24, and more
 constexpr float SLACK = 1.005f;            // for the rounding of the bounds themselves
 constexpr int64_t SCREEN_WIDTH = 4096;     // inputs up to which SLACK is enough
 constexpr int LANES = ROWS<float>;
@@ -35,6 +41,7 @@ struct Screen {
     std::vector<float> bias;          // times c
     std::vector<int64_t> begin;       // the first difference of every panel
     std::vector<ColumnBound> bounds;  // of every column of every head
+    std::vector<float> scales;        // c of every column
     float row_limit = SCALE_LIMIT;    // of a, so that no bias is too large
 };
 
@@ -112,7 +119,7 @@ EXACTSTATE_AVX2_INLINE float subtract_first(const float* weight, const float* bi
 EXACTSTATE_AVX2 inline Screen make_screen(const float* weight, const float* bias, int64_t m, const std::vector<Panel>& panels) {
     Screen screen;
     screen.m = m, screen.pairs = (m + 1) / 2;
-    const float unit = float(m + 8) * 0x1p-24f;
+    const float unit = float(m + 8 + 16) * 0x1p-24f;  // sixteen for the scores with noise, four of each in a bound
     float largest = 0;
     std::vector<float> differences;
     std::vector<int32_t> rounded;
@@ -134,6 +141,7 @@ EXACTSTATE_AVX2 inline Screen make_screen(const float* weight, const float* bias
             }
             // a lead is the difference of two logits, each with one rounding per operation
             const float w_float = 2 * unit * w_norm * c, b_float = 2 * unit * b_size * c;
+            screen.scales.push_back(c);
             screen.bounds.push_back(c > 0 ? ColumnBound{2 * SLACK * (error + w_float), 2 * SLACK * (top * c + error),
                                                         2 * SLACK * b_float}
                                           : ColumnBound{0, 0, 0});
@@ -300,6 +308,40 @@ EXACTSTATE_AVX512 inline int screen_arg_max_wide(const ScreenBlock& block, const
     return uncertain;
 }
 
+// The arg max of one column with noise, likewise; `scores` and `noise` get the d x LANES of both.
+EXACTSTATE_AVX512 inline int screen_noisy_arg_max(const ScreenBlock& block, const ColumnBound& bound, float c,
+                                                  float scale, const Keys<float>& keys, uint32_t entry,
+                                                  const int32_t* leads, int64_t d, int32_t* where_of, float* scores,
+                                                  float* noise, float* least) {
+    typedef Whole::Vector Vector;
+    typedef Whole::Index Index;
+    const Vector rate = scale / (take<Vector>(block.scale) * c);  // from a lead to a score
+    Vector best = Vector{} - std::numeric_limits<float>::infinity(), second = best;
+    Index where = {};
+    for (int64_t j = 0; j < d; ++j) {
+        const Vector n = gumbel<Whole>(keys.low, keys.high, entry + uint32_t(j));
+        Vector s = n;
+        if (j) s = __builtin_convertvector(take<Index>(leads + (j - 1) * LANES), Vector) * rate + n;
+        std::memcpy(noise + j * LANES, &n, sizeof n), std::memcpy(scores + j * LANES, &s, sizeof s);
+        const Vector lower = best < s ? best : s;
+        second = second > lower ? second : lower;
+        where = s > best ? Index{} + int32_t(j) : where;
+        best = s > best ? s : best;
+    }
+    const Vector total = bound.x_norm * take<Vector>(block.norm) + bound.x_error * take<Vector>(block.error) +
+                         bound.x_scale * take<Vector>(block.scale) + 4.0f;
+    // floats decide everything outside this range of rates, as for rows and columns without a scale, and where a score
+    // might overflow: the bound holds each logit times a hundred units of 2^-24
+    const Vector known = total * rate * 1.01f + NOISE_ROUNDING, none = Vector{} + std::numeric_limits<float>::infinity();
+    const Vector trail = (rate > 1e-30f) & (rate < 1e20f) & (known < 1e30f) ? known : none;
+    const Index certain = best - second > trail;
+    const Vector from = best - trail;
+    std::memcpy(where_of, &where, sizeof where), std::memcpy(least, &from, sizeof from);
+    int uncertain = 0;
+    for (int lane = 0; lane < LANES; ++lane) uncertain |= certain[lane] ? 0 : 1 << lane;
+    return uncertain;
+}
+
 // Logits in floats, as defined, of eight pairs of a row and an entry's weights.
 EXACTSTATE_AVX2_INLINE void exact_logits(const float* const* rows, const float* const* weights, const float* bias, int64_t m,
                                      float* logits) {
@@ -321,18 +363,27 @@ EXACTSTATE_AVX2_INLINE void exact_logits(const float* const* rows, const float* 
 template <class Cell>
 class Ties {
   public:
-    Ties(const float* weight, const float* bias, int64_t m) : weight_(weight), bias_(bias), m_(m) {}
+    // With `noisy`, scores are logits times `scale` plus the noise that comes with a candidate.
+    Ties(const float* weight, const float* bias, int64_t m, bool noisy, float scale)
+        : weight_(weight), bias_(bias), m_(m), noisy_(noisy), scale_(scale) {}
+
+    // `entry`: the first of the column; the scores and the noise of the lane lie LANES apart.
+    void add(const float* row, int64_t place, int64_t entry, int64_t d, const float* scores, const float* noise,
+             float least, Cell* cell) {
+        const size_t begin = moves_.size();
+        for (int64_t j = 0; j < d; ++j)
+            if (!(scores[j * LANES] < least)) {
+                push(row, entry + j, Cell(j));
+                noise_.push_back(noise[j * LANES]);
+            }
+        columns_.push_back({cell, place, begin, moves_.size()});
+    }
 
     // `entry`: the first of the column; the d - 1 leads of the lane lie LANES apart.
     void add(const float* row, int64_t place, int64_t entry, int64_t d, const int32_t* leads, int32_t least, Cell* cell) {
         const size_t begin = moves_.size();
         for (int64_t j = 0; j < d; ++j)
-            if ((j ? leads[(j - 1) * LANES] : 0) >= least) {
-                const float* weights = weight_ + (entry + j) * m_;
-                fetch(weights, weights + m_);
-                rows_.push_back(row), weights_.push_back(weights), biases_.push_back(bias_[entry + j]);
-                moves_.push_back(Cell(j));
-            }
+            if ((j ? leads[(j - 1) * LANES] : 0) >= least) push(row, entry + j, Cell(j));
         columns_.push_back({cell, place, begin, moves_.size()});
     }
 
@@ -349,15 +400,23 @@ class Ties {
             exact_logits(rows_.data() + n, weights_.data() + n, biases_.data() + n, m_, logits_.data() + n);
         for (const Column& column : columns_) {
             float best = -std::numeric_limits<float>::infinity();
+            *column.cell = moves_[column.begin];  // scores may all be minus infinity
             for (size_t n = column.begin; n < column.end; ++n) {
                 if (!std::isfinite(logits_[n])) bad(column.place);
-                if (logits_[n] > best) best = logits_[n], *column.cell = moves_[n];
+                const float score = noisy_ ? logits_[n] * scale_ + noise_[n] : logits_[n];
+                if (score > best) best = score, *column.cell = moves_[n];
             }
         }
-        rows_.clear(), weights_.clear(), biases_.clear(), moves_.clear(), columns_.clear();
+        rows_.clear(), weights_.clear(), biases_.clear(), noise_.clear(), moves_.clear(), columns_.clear();
     }
 
   private:
+    void push(const float* row, int64_t entry, Cell move) {
+        const float* weights = weight_ + entry * m_;
+        fetch(weights, weights + m_);
+        rows_.push_back(row), weights_.push_back(weights), biases_.push_back(bias_[entry]), moves_.push_back(move);
+    }
+
     struct Column {
         Cell* cell;
         int64_t place;
@@ -365,8 +424,10 @@ class Ties {
     };
     const float *weight_, *bias_;
     int64_t m_;
+    bool noisy_;
+    float scale_;
     std::vector<const float*> rows_, weights_;
-    std::vector<float> biases_, logits_;
+    std::vector<float> biases_, noise_, logits_;
     std::vector<Cell> moves_;
     std::vector<Column> columns_;
 };

@@ -197,7 +197,31 @@ EXACTSTATE_AVX2_INLINE void screened_arg_max(const Job<float>& job, const Screen
     }
 }
 
-// The same tables as `make_tables` without noise; `job.source.weight` is not packed.
+// The same with noise. `scratch`: twice the largest head times LANES.
+template <class Cell>
+EXACTSTATE_AVX2_INLINE void noisy_screened_arg_max(const Job<float>& job, const Screen& screen, const Panel& panel,
+                                         const Block<float>& block, const ScreenBlock& rounded, const int32_t* leads,
+                                         int64_t first, float* scratch, Ties<Cell>& ties) {
+    const int64_t d = panel.head->size, index = panel.head->index + panel.column;
+    Cell* tables = static_cast<Cell*>(job.tables) + first * job.indices + index;
+    float *scores = scratch, *noise = scratch + d * LANES;
+    for (int64_t column = 0; column < panel.columns; ++column) {
+        const int64_t entry = panel.begin + column * d;
+        int32_t where[LANES];
+        float least[LANES];
+        const int uncertain = screen_noisy_arg_max(
+            rounded, screen.bounds[index + column], screen.scales[index + column], job.scale, block.keys,
+            uint32_t(entry), leads + column * (d - 1) * LANES, d, where, scores, noise, least);
+        for (int lane = 0; lane < block.rows; ++lane) tables[lane * job.indices + column] = Cell(where[lane]);
+        for (int left = uncertain & ((1 << block.rows) - 1); left; left &= left - 1) {
+            const int lane = __builtin_ctz(left);
+            ties.add(job.source.input + block.place[lane] * screen.m, block.place[lane], entry, d, scores + lane,
+                     noise + lane, least[lane], tables + lane * job.indices + column);
+        }
+    }
+}
+
+// The same tables as `make_tables`; `job.source.weight` is not packed.
 template <class Cell>
 EXACTSTATE_AVX2_INLINE void make_screened_tables(const Job<float>& job, const Screen& screen, int64_t begin, int64_t end) {
     const Source<float>& from = job.source;
@@ -211,14 +235,17 @@ EXACTSTATE_AVX2_INLINE void make_screened_tables(const Job<float>& job, const Sc
     std::vector<Block<float>> blocks(BLOCKS);
     std::vector<ScreenBlock> rounded;
     for (int b = 0; b < BLOCKS; ++b) rounded.emplace_back(screen);
-    Ties<Cell> ties(from.weight, from.bias, from.m);
+    const Lines<float> scores(2 * SCREEN_SIZES[1] * LANES);
+    Ties<Cell> ties(from.weight, from.bias, from.m, job.noisy, job.scale);
     Cursor cursor(job.segments, job.segment_count, begin * LANES);
     for (int64_t group = begin; group < end; group += BLOCKS) {
         const int count = int(std::min<int64_t>(BLOCKS, end - group));
         for (int b = 0; b < count; ++b) {
             Block<float>& block = blocks[b];
-            for (block.rows = 0; block.rows < LANES && !cursor.done(); cursor.next())
+            for (block.rows = 0; block.rows < LANES && !cursor.done(); cursor.next()) {
+                if (job.noisy) block.keys.set(block.rows, step_key(job.seed, cursor.sequence(), cursor.time()));
                 block.place[block.rows++] = cursor.row();
+            }
             const float* rows[LANES];  // lanes beyond the last row repeat it, and are never written
             for (int lane = 0; lane < LANES; ++lane)
                 rows[lane] = from.input + block.place[std::min(lane, block.rows - 1)] * from.m;
@@ -232,7 +259,11 @@ EXACTSTATE_AVX2_INLINE void make_screened_tables(const Job<float>& job, const Sc
                 const int64_t first = (group + b) * LANES;
                 if (packed[p].empty()) {
                     screen_product(screen, rounded[b], int64_t(p), entries - panel.columns, leads.data());
-                    screened_arg_max<Cell>(job, screen, panel, blocks[b], rounded[b], leads.data(), first, ties);
+                    if (job.noisy)
+                        noisy_screened_arg_max<Cell>(job, screen, panel, blocks[b], rounded[b], leads.data(), first,
+                                                     scores.data(), ties);
+                    else
+                        screened_arg_max<Cell>(job, screen, panel, blocks[b], rounded[b], leads.data(), first, ties);
                 } else {
                     product<Pair<float>>(columns.data() + b * from.m * LANES, packed[p].data(), from.m, from.bias + panel.begin,
                             entries, logits.data());
@@ -298,7 +329,7 @@ int64_t tables(const T* input, const T* weight, const T* bias, int64_t m, const 
     const int workers = useful_threads(numbers, threads);
 #ifdef EXACTSTATE_AVX2
     if constexpr (std::is_same<T, float>::value)
-        if (input && !noisy && cell_bytes == 1 && can_screen(all, m, rows)) {
+        if (input && (!noisy || has_avx512()) && cell_bytes == 1 && can_screen(all, m, rows)) {
             const Screen screen = make_screen(weight, bias, m, parts);
             parallel_ranges(blocks, workers, [&](int64_t begin, int64_t end) {
                 make_screened_tables_of(job, screen, uint8_t{}, begin, end);

@@ -72,11 +72,19 @@ HARD: dict[str, Callable[[Tensor, Tensor, Tensor], Parts]] = {
 }
 
 
+@pytest.mark.parametrize("temperature", [None, 1e-9, 0.01, 0.5, 3.0, 1e6, 1e32])
 @pytest.mark.parametrize("name", HARD)
-def test_near_ties_and_extreme_magnitudes_are_decided_in_floats(name: str) -> None:
+def test_near_ties_and_extreme_magnitudes_are_decided_in_floats(name: str, temperature: float | None) -> None:
     heads = (12, 5)
-    given = HARD[name](*parts(heads, 48))
-    assert torch.equal(tables(given, heads), tables(given, heads, "reference"))
+    given, noise = HARD[name](*parts(heads, 48)), None if temperature is None else Noise(7, temperature)
+    assert torch.equal(tables(given, heads, noise=noise), tables(given, heads, "reference", noise=noise))
+
+
+@pytest.mark.parametrize("m", [1, 16, 33, 256])
+@pytest.mark.parametrize("heads", [(12, 12), (4, 13, 16), (64,)], ids=str)
+def test_screened_tables_with_noise_are_the_reference(heads: tuple[int, ...], m: int) -> None:
+    given, noise = parts(heads, m, rows=ENOUGH + m), Noise(1 << 40, 0.5)
+    assert torch.equal(tables(given, heads, noise=noise), tables(given, heads, "reference", noise=noise))
 
 
 def test_screened_tables_are_the_same_in_registers_of_every_width() -> None:

@@ -161,7 +161,7 @@ EXACTSTATE_INLINE void make_tables(const Job<T>& job, int64_t begin, int64_t end
 
 #ifdef EXACTSTATE_AVX2
 constexpr int64_t SCREEN_ROWS = 2 * BLOCKS * ROWS<float>;  // rows from which rounding the weights pays
-constexpr int64_t SCREEN_SIZES[] = {4, 64};                // smallest and largest head
+constexpr int64_t SCREEN_SIZES[] = {4, 256};               // smallest and largest head
 constexpr int64_t RARE = 8;                                // candidates are rare if every eighth entry is one, or fewer
 
 template <class Cell>

@@ -38,7 +38,7 @@ def parts(heads: tuple[int, ...], m: int, rows: int = ENOUGH, seed: int = 0) -> 
 
 
 @pytest.mark.parametrize("m", [1, 2, 7, 15, 16, 17, 33, 64, 128])
-@pytest.mark.parametrize("heads", [(12, 12), (4, 13, 16), (64,)], ids=str)
+@pytest.mark.parametrize("heads", [(12, 12), (4, 13, 16), (64,), (130,)], ids=str)
 def test_screened_tables_are_the_reference(heads: tuple[int, ...], m: int) -> None:
     given = parts(heads, m, rows=ENOUGH + m)
     assert torch.equal(tables(given, heads), tables(given, heads, "reference"))
@@ -81,7 +81,7 @@ def test_near_ties_and_extreme_magnitudes_are_decided_in_floats(name: str, tempe
 
 
 @pytest.mark.parametrize("m", [1, 16, 33, 256])
-@pytest.mark.parametrize("heads", [(12, 12), (4, 13, 16), (64,)], ids=str)
+@pytest.mark.parametrize("heads", [(12, 12), (4, 13, 16), (64,), (130,)], ids=str)
 def test_screened_tables_with_noise_are_the_reference(heads: tuple[int, ...], m: int) -> None:
     given, noise = parts(heads, m, rows=ENOUGH + m), Noise(1 << 40, 0.5)
     assert torch.equal(tables(given, heads, noise=noise), tables(given, heads, "reference", noise=noise))

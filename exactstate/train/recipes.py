@@ -56,7 +56,7 @@ def gradient(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
     tables; thousands of states, and attempts that follow those of heads alone, are trained straight through.
     """
     if task.layers is not None:
-        search = SearchConfig(attempts=3)
+        search = SearchConfig(attempts=3, length=85)
         return TrainConfig(task=name, cell=cell, recipe="gradient", seed=seed, restarts=2, search=search)
     config = replace(straight_through(name, task, cell, seed), recipe="gradient")
     if task.machine.n_states >= MANY_STATES.stop:

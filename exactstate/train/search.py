@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from exactstate._types import Ints
-from exactstate.errors import InvalidInput, NotLearned
+from exactstate.errors import InvalidConfig, InvalidInput, NotLearned
 from exactstate.nn import NFSM, Backbone
 from exactstate.nn.heads import CERTAIN, HeadReadouts
 from exactstate.records import Row
@@ -27,7 +27,6 @@ from exactstate.tasks import AnswerTask, Task
 from exactstate.tasks.access_words import AccessWords
 from exactstate.train.answer_cascade import train_answer_cascade
 from exactstate.train.build import build_model
-from exactstate.train.cascade import train_cascade
 from exactstate.train.codes import codes_of_tables
 from exactstate.train.config import SearchConfig, TrainConfig, search_heads
 from exactstate.train.kept_layers import KeptLayer, KeptLayers, codes_of_layers
@@ -59,6 +58,10 @@ UPPER, FREE_LR = (12,) * 12 + (40,) * 4, 0.1
 """Heads of a layer above another, and the learning rate of their logits, which are free."""
 STORY_HEADS = (32,) * 8, (8,) * 16
 """Heads of the first layer and of those above it where words end in a question; all their logits are free."""
+SENTENCE = 5
+"""Symbols by which words differ in length, and become longer at a time, there."""
+FIRST_READ = 300
+"""Steps of a layer before its heads are read for the first time, there: easy parts would be kept too soon."""
 REMEMBER = 6.0
 """Their bias towards staying."""
 LONGEST = 120
@@ -129,7 +132,7 @@ class HeadSearch(Phase):
     @property
     def length(self) -> int:
         """Of the words of the next step, about."""
-        pace = max(1, self.first_length // FIRST_LENGTH)
+        pace = 1 if self.task.question is None else SENTENCE
         grown = self.first_length + pace * ((self.steps - self.begun) // GROW_EVERY)
         return min(grown, max(self.config.length, self.first_length))
 
@@ -139,7 +142,9 @@ class HeadSearch(Phase):
         return [self.first_length, *READ_LENGTHS]
 
     def sample(self, batch: int, length: int) -> tuple[Ints, Ints]:
-        """(symbols, labels), B L each, of words of the greatest length up to this one that the task has."""
+        """(symbols, labels), B L each, of words about as long, of a length that the task has."""
+        if self.task.question is not None:
+            length -= int(self.generator.integers(SENTENCE))
         length = self.lengths[max(0, bisect_right(self.lengths, length) - 1)]
         drawn = self.task.sample(batch, length, self.generator)
         return drawn.inputs.astype(np.int64), drawn.states.astype(np.int64)
@@ -160,6 +165,8 @@ class HeadSearch(Phase):
 
     def check(self) -> Row:
         """Read the heads and keep those that tell labels apart."""
+        if self.task.question is not None and self.steps < FIRST_READ:
+            return {"loss": self.loss, "kept": [], "open": None, "length": self.length, "layer": self.number}
         drawing = torch.Generator().manual_seed(int(self.generator.integers(2**62)))
         self.heads.generator = drawing
         batches, joints = list[tuple[Ints, Ints]](), list[Ints]()
@@ -196,13 +203,14 @@ class HeadSearch(Phase):
 
 
 def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
-    """Heads alone, or one large one; stories as a cascade of free tables; what neither covers straight through."""
+    """Heads alone, in one layer or several, or one large one; answers as free tables; what neither covers straight through.
+    """
     if isinstance(task, AnswerTask):
         return train_answer_cascade(config, task, trainer)
-    if task.layers is not None:
-        return train_cascade(config, task, trainer)
     if searches(config, trainer.checkpointer.attempt):
         return (search_large_head if takes_large_head(task) else search)(config, task, trainer)
+    if task.layers is not None:
+        raise InvalidConfig(f"{task.name} takes two layers: its heads are learned alone; leave `search` as it is.")
     return straight_through(config, task, trainer)
 
 
@@ -227,7 +235,9 @@ def search(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
         below.load(trainer.run_dir.stage_path(LAYERS))
     while below.open >= CERTAIN:
         number = len(below.layers)
-        phase = HeadSearch(model, task, settings, np.random.default_rng([config.seed, 3 + number]), weights, below)
+        words = np.random.default_rng([config.seed, 3 + number])
+        drawing = torch.Generator().manual_seed(config.seed + number) if number else weights
+        phase = HeadSearch(model, task, settings, words, drawing, below)
         trainer.run_phase(phase, keep=True)
         if trainer.paused:
             return model

@@ -248,7 +248,7 @@ def cascade_row(name: str, supervision: str, seed: int) -> Row:
     certificate = run.certificate() if run.certified else None
     return {
         **key, "states": run.task.machine.n_states, "learned": True, "steps": run.steps, "restarts": run.restarts,
-        "cascade_steps": max(row["step"] for row in run.history if row["phase"] == "cascade"),
+        "search_steps": run.steps - run.last_state["steps"],
         "heads": [list(layer) for layer in run.extracted.heads], "certified": run.certified,
         "verdict": run.verdict.explain(), "reached": len(run.extracted.reached),
         "column_margin": round(float(run.extracted.weakest.margin), 4),

@@ -203,8 +203,7 @@ class HeadSearch(Phase):
 
 
 def gradient(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
-    """Heads alone, in one layer or several, or one large one; answers as free tables; what neither covers straight through.
-    """
+    """Heads alone, in one layer or several, or one large one; answers as free tables; the rest straight through."""
     if isinstance(task, AnswerTask):
         return train_answer_cascade(config, task, trainer)
     if searches(config, trainer.checkpointer.attempt):

@@ -249,6 +249,7 @@ def search(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
         if trainer.run_dir is not None:
             below.save(trainer.run_dir.stage_path(LAYERS), attempt)
     codes = codes_of_layers(below, task, np.random.default_rng([config.seed, 4]))
+    torch.manual_seed(config.seed)  # the same whether or not the run was resumed before
     return realize(config, task, codes, trainer)
 
 

@@ -10,10 +10,9 @@ import pytest
 import torch
 
 from exactstate._types import MISSING, Ints
-from exactstate.errors import InvalidConfig, NotLearned
-from exactstate.records import Row
+from exactstate.errors import InvalidConfig
 from exactstate.tasks import task as get_task
-from exactstate.train import Run, cascade, configure, train
+from exactstate.train import cascade, configure, train
 from exactstate.train.cascade import (
     Cascade,
     CascadePhase,
@@ -28,10 +27,6 @@ from exactstate.train.checkpoint import load, save
 
 TSO3 = get_task("TSO3")
 FIRST, HOLDERS = TSO3.registers[0], TSO3.registers[1:]
-
-
-class Died(Exception):
-    pass
 
 
 def batches(joint: Ints | None = None) -> list[tuple[Ints, Ints, Ints]]:
@@ -189,48 +184,6 @@ def test_a_restored_phase_takes_the_same_steps(tmp_path: Path, monkeypatch: pyte
         one.check()
     assert other.state() == phase.state()
     assert torch.equal(other.upper.logits, phase.upper.logits)
-
-
-@pytest.fixture(scope="module")
-def learned(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
-    """Stories about two people, by gradient."""
-    folder = tmp_path_factory.mktemp("cascade") / "run"
-    return train("TSO2", recipe="gradient", width=64, out=folder), folder
-
-
-def test_a_run_is_certified_by_gradient_and_says_so(learned: tuple[Run, Path]) -> None:
-    run, folder = learned
-    assert run.certified
-    assert (run.config.recipe, run.tables, run.compressed) == ("gradient", "cascade", None)
-    rows = [row for row in run.history if row["phase"] == "cascade"]
-    assert rows[-1]["open"] == 0.0
-    assert "float32" in run.certificate().proved
-    assert (folder / "stage-cascade.safetensors").exists()
-
-
-def test_a_run_that_died_after_its_cascade_ends_in_the_same_weights(learned: tuple[Run, Path], tmp_path: Path) -> None:
-    def die(row: Row) -> None:
-        if row["phase"] == "realize":
-            raise Died
-
-    with pytest.raises(Died):
-        train("TSO2", die, recipe="gradient", width=64, out=tmp_path / "run")
-    again = train("TSO2", recipe="gradient", width=64, out=tmp_path / "run")
-    for one, other in zip(again.model.parameters(), learned[0].model.parameters(), strict=True):
-        assert torch.equal(one, other)
-
-
-def test_a_cascade_that_finds_too_little_says_how_much_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cascade, "FIRST_READ", 1)
-    monkeypatch.setattr(cascade, "READ_EVERY", 2)
-    monkeypatch.setattr(cascade, "LOWER", replace(cascade.LOWER, heads=2, steps=2))
-    monkeypatch.setattr(cascade, "UPPER", replace(cascade.UPPER, heads=2, steps=2))
-    with pytest.raises(NotLearned, match="TSO3 was not learned in 4 steps: heads of no indices were found"):
-        train("TSO3", recipe="gradient", restarts=0)
-
-
-def test_the_progress_of_a_cascade_counts_the_steps_of_both_layers() -> None:
-    assert configure("TSO3", recipe="gradient").max_steps["cascade"] == cascade.LOWER.steps + cascade.UPPER.steps
 
 
 def test_stories_are_given_their_registers_unless_gradient_is_named() -> None:

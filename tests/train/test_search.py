@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -102,6 +103,36 @@ def test_attempts_after_those_of_heads_alone_are_straight_through() -> None:
     assert run.certified
     assert run.tables == "wide layer"
     assert run.compressed is not None
+
+
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
+    """Stories about two people, by gradient."""
+    folder = tmp_path_factory.mktemp("stories") / "run"
+    return train("TSO2", recipe="gradient", width=64, out=folder), folder
+
+
+def test_stories_are_certified_by_gradient_in_layers(stories: tuple[Run, Path]) -> None:
+    run, folder = stories
+    assert run.certified
+    assert (run.config.recipe, run.tables, run.compressed) == ("gradient", "every head alone", None)
+    assert [row for row in run.history if row["phase"].startswith("search")][-1]["open"] == 0.0
+    assert "float32" in run.certificate().proved
+    assert (folder / "stage-kept-layers.safetensors").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", ["search-2", "realize"])
+def test_stories_that_died_end_in_the_same_weights(phase: str, stories: tuple[Run, Path], tmp_path: Path) -> None:
+    def die(row: dict) -> None:
+        if row["phase"] == phase:
+            raise Died
+
+    with pytest.raises(Died):
+        train("TSO2", die, recipe="gradient", width=64, out=tmp_path / "run")
+    again = train("TSO2", recipe="gradient", width=64, out=tmp_path / "run")
+    for one, other in zip(again.model.parameters(), stories[0].model.parameters(), strict=True):
+        assert torch.equal(one, other)
 
 
 def test_thousands_of_states_are_not_searched() -> None:

@@ -113,9 +113,9 @@ def accuracy_at(model: nn.Module, x: Tensor, y: Tensor, length: int, words: int 
 
 def radius_of_images(machine: Any, images: Tensor, digits: Tensor, method: str) -> np.ndarray:
     """The largest certified radius around each image, the table being that of its digit; 0 where it is another."""
+    from exactstate.extract.graph.arithmetic import ASSUMED
     from exactstate.extract.graph.leads import LeadBounds
     from exactstate.extract.graph.steps import Region
-    from exactstate.extract.rounding.arithmetic import ASSUMED
 
     layer, network = machine.layers[0], machine.source
     best = layer.tables[np.argsort(layer.symbols)][digits.numpy()]

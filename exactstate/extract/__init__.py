@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from exactstate.extract.result import Extracted as Extracted
     from exactstate.extract.result import LayerTables as LayerTables
     from exactstate.extract.result import RoundingErrors as RoundingErrors
-    from exactstate.extract.rounding.bounds import rounding_errors as rounding_errors
+    from exactstate.extract.rounding import rounding_errors as rounding_errors
 
 __all__ = lazy(__name__, {
     "adapter": ["Adapter"],
     "explore": ["Budget"],
     "extract": ["digest", "extract"],
     "result": ["Column", "Extracted", "LayerTables", "RoundingErrors"],
-    "rounding.bounds": ["rounding_errors"],
+    "rounding": ["rounding_errors"],
 }, call=True)  # fmt: skip

@@ -12,7 +12,7 @@ from torch import nn
 from exactstate.errors import InvalidInput
 from exactstate.extract import argmax, extract
 from exactstate.extract.argmax import ArgmaxMargins, ScreenedReadout, can_screen
-from tests.extract.rounding.examples import build
+from tests.extract.graph.examples import build
 
 
 def test_argmax_margins_of_random_logits() -> None:

@@ -176,7 +176,8 @@ def _module(path: str, attribute: str = "") -> Callable[[], object]:
 GRAPH = "exactstate.extract.graph"
 MUTANTS: dict[str, tuple[Callable[[], object], str, Callable[..., object]]] = {
     "bounds divided by 2": (
-        _module(f"{GRAPH}.leads"), "_errors", lambda kept: lambda margins, leads, unit: 0.5 * kept(margins, leads, unit)
+        _module("exactstate.extract.rounding"), "_errors",
+        lambda kept: lambda margins, leads, unit: 0.5 * kept(margins, leads, unit),
     ),
     "computed parameters are exact": (
         _module(f"{GRAPH}.interval", "Parameters"), "radius", lambda kept: lambda self, constant: None

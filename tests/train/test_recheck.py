@@ -49,7 +49,7 @@ def test_difference_from_weights_of_a_forgery(folder: Path, content: dict[str, A
 def test_difference_from_weights_accepts_quick_and_sharp_bounds(
     folder: Path, content: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("exactstate.extract.rounding.quick.MANY", 0)
+    monkeypatch.setattr("exactstate.extract.rounding.MANY", 0)
     run = load_run(folder)
     run._saved = None
     quick = run.certificate().content

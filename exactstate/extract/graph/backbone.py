@@ -17,6 +17,7 @@ from torch import nn
 
 from exactstate._types import Ints
 from exactstate.errors import InvalidInput
+from exactstate.extract.graph.arithmetic import Arithmetic, Assumptions
 from exactstate.extract.graph.nodes import (
     Add,
     Begin,
@@ -35,7 +36,6 @@ from exactstate.extract.graph.nodes import (
 )  # fmt: skip
 from exactstate.extract.graph.steps import Steps
 from exactstate.extract.result import Extracted
-from exactstate.extract.rounding.arithmetic import Arithmetic, Assumptions
 from exactstate.nn import NFSM, Backbone, GatedMLP
 from exactstate.nn.backbone import BackboneLayer
 from exactstate.nn.conv import CausalConvolution

@@ -17,9 +17,8 @@ from torch import Tensor
 from torch.fx import Node as Recorded
 
 from exactstate._types import Floats
-from exactstate.extract.rounding.arithmetic import OURS, Arithmetic
-from exactstate.extract.rounding.balls import above
-from exactstate.extract.rounding.layers import overflow, stored
+from exactstate.extract.graph.arithmetic import OURS, Arithmetic, overflow, stored
+from exactstate.extract.graph.upper import above
 
 if TYPE_CHECKING:
     from exactstate.extract.graph.interval import Parameters

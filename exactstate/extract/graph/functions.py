@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from exactstate._types import Floats
-from exactstate.extract.rounding.arithmetic import Arithmetic
-from exactstate.extract.rounding.balls import above
+from exactstate.extract.graph.arithmetic import Arithmetic
+from exactstate.extract.graph.upper import above
 
 SAMPLES = 16
 OURS_ULPS = 2.0**-46

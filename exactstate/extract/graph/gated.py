@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from exactstate._types import Floats
+from exactstate.extract.graph.arithmetic import OURS
 from exactstate.extract.graph.functions import FUNCTIONS
 from exactstate.extract.graph.nodes import Conv, Function, Multiply, Node
-from exactstate.extract.rounding.arithmetic import OURS
-from exactstate.extract.rounding.balls import LEAST, OPERATIONS, above, length, narrow, product, spectral
+from exactstate.extract.graph.upper import LEAST, OPERATIONS, above, length, narrow, product, spectral
 
 if TYPE_CHECKING:
     from exactstate.extract.graph.intervals import IntervalBounds

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from exactstate._types import Floats, Ints
+from exactstate.extract.graph.arithmetic import Arithmetic
 from exactstate.extract.graph.folded import Constants, Folded, Held, held
-from exactstate.extract.rounding.arithmetic import Arithmetic
-from exactstate.extract.rounding.balls import above, length, spectral
+from exactstate.extract.graph.upper import above, length, spectral
 
 SQUARINGS = 8
 
@@ -37,7 +37,8 @@ class Interval:
         known = np.isfinite(mid)
         rad = np.where(known, above(rad, mid.shape[-1]), np.inf)
         whole = length(rad)
-        ball = whole if ball is None else np.minimum(whole, above(ball, mid.shape[-1]))
+        # a midpoint that overflowed says nothing
+        ball = whole if ball is None else np.where(known.all(-1), np.minimum(whole, above(ball, mid.shape[-1])), np.inf)
         return cls(np.where(known, mid, 0.0), np.minimum(rad, ball[:, None]), ball, error)
 
     @classmethod

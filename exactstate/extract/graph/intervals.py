@@ -16,6 +16,7 @@ import numpy as np
 
 from exactstate._types import Bools, Floats, Ints
 from exactstate.errors import InvalidInput
+from exactstate.extract.graph.arithmetic import EXACT, OURS, Arithmetic, of_sum, overflow, stored
 from exactstate.extract.graph.folded import Constants
 from exactstate.extract.graph.functions import FUNCTIONS, lines
 from exactstate.extract.graph.gated import ball_behind, parts_of
@@ -40,10 +41,8 @@ from exactstate.extract.graph.nodes import (
 )  # fmt: skip
 from exactstate.extract.graph.norms import NormParts
 from exactstate.extract.graph.steps import Region, Steps
+from exactstate.extract.graph.upper import above, length, product
 from exactstate.extract.result import head_offsets
-from exactstate.extract.rounding.arithmetic import EXACT, OURS, Arithmetic
-from exactstate.extract.rounding.balls import above, length, product
-from exactstate.extract.rounding.layers import of_sum, overflow, stored
 
 Place = tuple[Node, int]
 """A node, and how many steps ago."""
@@ -124,7 +123,8 @@ class IntervalBounds:
         if gated is not None:
             self._held[node, lag] = found
             ball = ball_behind(self, gated, lag)
-            found = found if ball is None else Interval.of(found.mid, found.rad, found.error, ball)
+            if ball is not None:
+                found = Interval.of(found.mid, found.rad, found.error, np.minimum(found.ball, ball))
         return found
 
     # What depends on no other node

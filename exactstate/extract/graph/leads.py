@@ -8,28 +8,25 @@ affine map of, and then each lead; `linear` pushes every lead back to the inputs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-import torch
 
-from exactstate._types import Bools, Floats, Ints
-from exactstate.errors import InvalidInput, unknown
+from exactstate._types import Floats, Ints
+from exactstate.errors import unknown
+from exactstate.extract.graph.arithmetic import OURS, Arithmetic
 from exactstate.extract.graph.backbone import LoweredBackbone
 from exactstate.extract.graph.branch import PARTS, Parted, branch
 from exactstate.extract.graph.interval import Interval, Parameters
 from exactstate.extract.graph.intervals import IntervalBounds
 from exactstate.extract.graph.linear import LinearBounds, widest
 from exactstate.extract.graph.network import TracedNetwork
-from exactstate.extract.graph.nodes import Conv, Graph, Node, tensors_below
+from exactstate.extract.graph.nodes import Conv, Graph, Node
 from exactstate.extract.graph.steps import Region, Steps
-from exactstate.extract.result import Extracted, RoundingErrors
-from exactstate.extract.rounding.arithmetic import ASSUMED, OURS, Arithmetic, Assumptions
-from exactstate.extract.rounding.balls import above, length, product
-from exactstate.number_formats import FORMATS
+from exactstate.extract.graph.upper import above, length, product
 
 METHODS = ("interval", "linear")
 AT_ONCE = 1 << 22
@@ -270,108 +267,3 @@ def _equally_long(steps: Steps, at_once: int) -> Iterator[Ints]:
         rows = np.flatnonzero(begun == length_)
         for begin in range(0, len(rows), at_once):
             yield rows[begin : begin + at_once]
-
-
-def sharpened(
-    bounded: Callable[[Bools, str], Floats], count: int, methods: Sequence[str] = METHODS, result: Floats | None = None
-) -> Floats:  # fmt: skip
-    """Leads by the first method, and by the next where that does not decide a row; `result` is known already."""
-    left: Bools = np.ones(count, bool)
-    for method in methods:
-        if result is not None:
-            left = np.asarray(~((result > 0).reshape(count, -1).all(axis=1)))
-            if not left.any():
-                break
-        leads = bounded(left, method)
-        if result is None:
-            result = leads
-        else:
-            result[left] = np.maximum(result[left], leads)
-    assert result is not None
-    return result
-
-
-def graph_rounding_errors(
-    network: TracedNetwork | LoweredBackbone, extracted: Extracted, format: str, *,
-    assumptions: Assumptions | None = None, region: Region | None = None, quick: bool = True,
-) -> RoundingErrors:  # fmt: skip
-    """Error bounds of a graph for every window and read-out of an extraction: see `FORMAT.md`.
-
-    An error is half of what the smallest lead may lose: margin - 2 error is no larger than any lead that a machine of
-    the format computes.
-    """
-    if format not in FORMATS:
-        raise unknown("format", format, FORMATS)
-    opaque = network.graph.opaque()
-    if opaque is not None:
-        raise InvalidInput(f"the rounding of {opaque.name} is not bounded; there is no rounding proof for this model.")
-    assumptions = assumptions or ASSUMED[format]
-    leads = LeadBounds(network, assumptions.arithmetic(format), region or network.region, network.dropped)
-    columns: list[Floats] = []
-    unit = FORMATS[format].unit
-    for number, layer in enumerate(extracted.layers):
-        if number == len(network.blocks):  # a delay: nothing is computed
-            columns.append(_errors(layer.margins, layer.margins, unit))
-            continue
-        best, windows, used = layer.tables, layer.windows, layer.used
-
-        def bounded(left: Bools, method: str, number: int = number, best: Ints = best, windows: Ints = windows,
-                    used: Bools = used) -> Floats:  # fmt: skip
-            found = leads.layer(number, windows[left], best[left], method)
-            return np.where(used[left], found, np.inf)
-
-        columns.append(_errors(layer.margins, sharpened(bounded, len(best), network.methods), unit))
-
-    best, margins = extracted.label_ids, extracted.label_margins
-    if extracted.answer_ids is not None and extracted.answer_margins is not None:
-        best, margins = np.stack([best, extracted.answer_ids], 1), np.stack([margins, extracted.answer_margins], 1)
-
-    def bounded_labels(left: Bools, method: str) -> Floats:
-        return leads.labels(extracted.readout_inputs[left], best[left], method)
-
-    known = quick_leads(leads, extracted) if quick and quick_applies(network, extracted, format) else None
-    read = _errors(margins, sharpened(bounded_labels, len(best), network.methods, known), unit)
-    return RoundingErrors(
-        format=format, columns=tuple(columns), labels=read if read.ndim == 1 else read[:, 0],
-        answers=None if read.ndim == 1 else read[:, 1],
-        assumes=(*assumptions.sentences(format), *network.assumes(assumptions, format)), regions=extracted.regions,
-    )  # fmt: skip
-
-
-def quick_applies(network: TracedNetwork | LoweredBackbone, extracted: Extracted, format: str) -> bool:
-    """Whether there are very many read-outs, and the format stores the parameters as they are."""
-    if len(extracted.readout_inputs) <= MANY or extracted.format != "float64" or network.methods != METHODS[:1]:
-        return False
-    if network.graph.answers is not None:
-        return False
-    kind = getattr(torch, format)
-    tensors = [tensor for root in (*network.streams, *network.graph.roots) for tensor in tensors_below(root)]
-    tensors += [tensor for block in network.blocks for tensor in block.parameters()]
-    return all(torch.equal(tensor.to(kind).to(torch.float64), tensor.to(torch.float64)) for tensor in tensors)
-
-
-def quick_leads(leads: LeadBounds, extracted: Extracted) -> Floats:
-    """R: leads of the labels, without computing a logit or the norm of a Jacobian.
-
-    The machine of the extraction satisfies the assumptions about float64: a lead is no further below the margin than
-    the largest errors of the logits of both.
-    """
-    network, wide = leads.network, replace(leads, arithmetic=ASSUMED["float64"].arithmetic("float64"))
-    both = [(one, one.choices(len(network.blocks))) for one in (leads, wide)]
-    steps, result = network.read_steps(extracted.readout_inputs), extracted.label_margins.copy()
-    longest = float(length(both[0][1].weight).max())
-    for begin in range(0, len(result), QUICK_ROWS):
-        rows = np.arange(begin, min(begin + QUICK_ROWS, len(result)))
-        bounded = [(one.bounds(steps.rows(rows), one.streams, quick=True), choices) for one, choices in both]
-        apart, other = (bounds.at(choices.root).mid for bounds, choices in bounded)
-        off = longest * length(apart - other) + sum(choices.widest_error(bounds) for bounds, choices in bounded)
-        result[rows] = result[rows] - above(2.0 * off + 2.0**-50 * result[rows])
-    return result
-
-
-def _errors(margins: Floats, leads: Floats, unit: float) -> Floats:
-    """Half of what the margin may lose, rounded up, and at least a rounding; infinite where nothing is known."""
-    with np.errstate(invalid="ignore"):
-        known = np.where(np.isinf(margins), 0.0, margins)
-        lost = np.where(np.isinf(margins), 0.0, np.maximum(margins - leads, 0.0))
-    return np.nextafter(above(np.maximum(0.5 * lost, unit * known)), np.inf)

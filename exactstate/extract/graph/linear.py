@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from exactstate._types import Floats
+from exactstate.extract.graph.arithmetic import OURS
 from exactstate.extract.graph.functions import lines
 from exactstate.extract.graph.interval import Interval
 from exactstate.extract.graph.intervals import NONLINEAR, IntervalBounds, Place
@@ -38,8 +39,7 @@ from exactstate.extract.graph.nodes import (
     nodes_below,
 )  # fmt: skip
 from exactstate.extract.graph.norms import NormParts
-from exactstate.extract.rounding.arithmetic import OURS
-from exactstate.extract.rounding.balls import above, length, product
+from exactstate.extract.graph.upper import above, length, product
 
 SLACK = 2.0**-52
 

@@ -21,13 +21,13 @@ from torch import Tensor, nn
 from exactstate._types import MISSING, Bools, Ints
 from exactstate.errors import unknown
 from exactstate.extract.argmax import ArgmaxMargins
+from exactstate.extract.graph.arithmetic import Arithmetic, Assumptions
 from exactstate.extract.graph.folded import Folded
 from exactstate.extract.graph.nodes import Function, Node, Normalize, constants_of, nodes_below
 from exactstate.extract.graph.steps import Delay, InputBook, Region, Steps, filled
 from exactstate.extract.graph.trace import Traced, prepared
 from exactstate.extract.network import AT_ONCE
 from exactstate.extract.result import Extracted, head_offsets
-from exactstate.extract.rounding.arithmetic import Arithmetic, Assumptions
 from exactstate.nn import NFSM
 from exactstate.number_formats import EXTRACTION_FORMATS
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from exactstate._types import Floats
+from exactstate.extract.graph.arithmetic import EXACT, OURS, Arithmetic, overflow, stored
 from exactstate.extract.graph.interval import Interval, Parameters
 from exactstate.extract.graph.nodes import (
     Normalize,
 )  # fmt: skip
-from exactstate.extract.rounding.arithmetic import EXACT, OURS, Arithmetic
-from exactstate.extract.rounding.balls import above, below, length
-from exactstate.extract.rounding.layers import overflow, stored
+from exactstate.extract.graph.upper import above, below, length
 
 
 @dataclass(frozen=True, eq=False)

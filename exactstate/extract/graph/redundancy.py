@@ -26,11 +26,11 @@ from exactstate._types import Bools, Ints
 from exactstate.errors import BudgetExceeded, InvalidInput
 from exactstate.extract.argmax import ArgmaxMargins
 from exactstate.extract.explore import Explored, explore
+from exactstate.extract.graph.arithmetic import EXACT, Arithmetic
 from exactstate.extract.graph.branch import Parted
 from exactstate.extract.graph.leads import LeadBounds
 from exactstate.extract.graph.network import TracedNetwork, layer_output
 from exactstate.extract.graph.relevance import FEW, TRIAL, ReducedNetwork
-from exactstate.extract.rounding.arithmetic import EXACT, Arithmetic
 
 WORDS, LENGTH = 64, 96
 """Random words by which the heads to keep are guessed."""

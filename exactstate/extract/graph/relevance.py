@@ -19,11 +19,11 @@ from exactstate._types import Ints
 from exactstate.errors import BudgetExceeded, InvalidInput
 from exactstate.extract.argmax import ArgmaxMargins
 from exactstate.extract.explore import Budget, explore
+from exactstate.extract.graph.arithmetic import EXACT
 from exactstate.extract.graph.intervals import IntervalBounds
 from exactstate.extract.graph.leads import LeadBounds
 from exactstate.extract.graph.network import TracedNetwork
 from exactstate.extract.graph.steps import Steps
-from exactstate.extract.rounding.arithmetic import EXACT
 
 Heads = tuple[tuple[int, ...], ...]
 """For every layer the numbers of some heads."""

@@ -18,11 +18,11 @@ from torch import Tensor
 
 from exactstate._types import Bools, Floats, Ints
 from exactstate.errors import InvalidInput, unknown
+from exactstate.extract.graph.arithmetic import ASSUMED, Assumptions
 from exactstate.extract.graph.leads import METHODS, LeadBounds
 from exactstate.extract.graph.network import TracedNetwork
 from exactstate.extract.graph.steps import Region
 from exactstate.extract.result import Extracted, InputRegions
-from exactstate.extract.rounding.arithmetic import ASSUMED, Assumptions
 from exactstate.number_formats import FORMATS
 
 NORMS = ("linf", "l2")

@@ -8,15 +8,14 @@ import torch
 from torch import nn
 
 import exactstate
+from exactstate.extract.graph.arithmetic import ASSUMED, EXACT
 from exactstate.extract.graph.functions import FUNCTIONS, lines
 from exactstate.extract.graph.interval import Parameters
 from exactstate.extract.graph.intervals import IntervalBounds
-from exactstate.extract.graph.leads import METHODS, Choices, LeadBounds
+from exactstate.extract.graph.leads import Choices
 from exactstate.extract.graph.linear import LinearBounds
 from exactstate.extract.graph.network import TracedNetwork
 from exactstate.extract.graph.steps import Region, Steps
-from exactstate.extract.rounding.arithmetic import ASSUMED, EXACT
-from exactstate.nn import NFSM, Backbone
 from tests.extract.graph.architectures import FINITE, LowRank, Vectors, build
 from tests.extract.graph.test_trace import read
 
@@ -46,23 +45,6 @@ def test_rounding_of_a_machine_stays_within_the_bound(kind: type[nn.Module]) -> 
     found, bound = errors_found(model, machine.source, torch.float32)
     assert found <= bound
     assert bound < 1e-3  # and the bound is of use
-
-
-def test_bounds_of_a_backbone_agree_with_those_made_for_it() -> None:
-    """Two implementations: balls for the backbone, intervals and linear forms for graphs."""
-    torch.manual_seed(0)
-    model = Backbone(3, 5, [NFSM(16, (3, 2))], width=16).eval()
-    native = exactstate.extract.rounding.bounds(model, "float32")
-    network = TracedNetwork(model, 3, "float64")
-    arithmetic = ASSUMED["float32"].arithmetic("float32")
-    leads = LeadBounds(network, arithmetic)
-    windows = np.arange(3)[:, None]
-    tables = network.tables(0, windows)
-    for method in METHODS:
-        lost = tables.margins - leads.layer(0, windows, tables.best, method)
-        theirs = np.concatenate([2.0 * head.errors for head in native.columns], axis=1)
-        assert (lost > 0).all()
-        assert (lost < 3.0 * theirs).all()
 
 
 @pytest.mark.parametrize("name", list(FUNCTIONS))

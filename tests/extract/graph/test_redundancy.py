@@ -12,11 +12,11 @@ from exactstate.certify import Certificate
 from exactstate.certify.check import check
 from exactstate.errors import BudgetExceeded
 from exactstate.extract import Budget, rounding_errors
+from exactstate.extract.graph.arithmetic import EXACT
 from exactstate.extract.graph.branch import branch
 from exactstate.extract.graph.network import TracedNetwork
 from exactstate.extract.graph.redundancy import DeterminedNetwork, guessed
 from exactstate.extract.graph.steps import Steps
-from exactstate.extract.rounding.arithmetic import EXACT
 
 
 class Wide(nn.Module):

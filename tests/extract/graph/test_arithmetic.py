@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from exactstate.errors import InvalidConfig, UnknownName
-from exactstate.extract.rounding import ASSUMED, Assumptions
-from exactstate.extract.rounding.arithmetic import EXACT
+from exactstate.extract.graph.arithmetic import ASSUMED, EXACT, Assumptions
 from exactstate.number_formats import FORMATS
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
+from exactstate._types import Floats
 from exactstate.errors import InvalidConfig, unknown
 from exactstate.number_formats import FORMATS, Format
 
@@ -119,3 +122,24 @@ EXACT = Arithmetic(REAL, REAL)
 """The real numbers."""
 OURS = Arithmetic(FORMATS["float64"], FORMATS["float64"], Assumptions(divide=0.5, root=2.0, exp=4.0))
 """What the bounds themselves are computed in: IEEE float64, and an exponential that is good to 4 ulps."""
+
+
+def of_sum(terms: int, partial: Floats, magnitude: Floats, arithmetic: Arithmetic) -> Floats:
+    """The error of adding up products, `magnitude` in absolute values, in any order; no partial sum exceeds `partial`.
+
+    Errors of a sum add up: one for every product, of its size, and one for every addition, of the size of a partial sum
+    and the errors before it. One more of each, for a bias that is added to a product that was stored.
+    """
+    once = arithmetic.gamma(1)
+    additions = terms * once * (partial + arithmetic.gamma(terms + 1) * magnitude)
+    return additions + 2.0 * once * magnitude + 2.0 * terms * arithmetic.inner.tiny
+
+
+def stored(sizes: Floats, arithmetic: Arithmetic) -> Floats:
+    """The error of rounding entries, of no more than these sizes, to the format they are stored in."""
+    return arithmetic.unit * sizes + arithmetic.tiny + overflow(sizes, arithmetic.store)
+
+
+def overflow(sizes: Floats, format: Format) -> Floats:
+    """Infinite where a number of this size may not fit."""
+    return np.where(sizes <= format.largest, 0.0, np.inf)

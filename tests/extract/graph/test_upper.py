@@ -8,7 +8,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from exactstate.extract.rounding.balls import Ball, above, below, length, spectral
+from exactstate.extract.graph.interval import Interval
+from exactstate.extract.graph.upper import above, below, length, spectral
 
 
 def exact(values):
@@ -27,11 +28,13 @@ def test_above_is_above_and_plain_float64_is_not():
     assert short
 
 
-def test_ball_is_infinite_where_nothing_is_known():
+def test_above_is_infinite_where_nothing_is_known():
     assert above(np.array([np.nan, np.inf, 0.0])).tolist()[:2] == [np.inf, np.inf]
-    lost = Ball.around(np.array([[1.0, np.inf], [1.0, 2.0]]), np.array([0.5, 0.5]))
+    unknown = np.zeros((2, 2))
+    lost = Interval.of(np.array([[1.0, np.inf], [1.0, 2.0]]), unknown, unknown, np.array([0.5, 0.5]))
     assert np.isfinite(lost.mid).all()
-    assert np.isinf(lost.rad).tolist() == [True, False]
+    assert np.isinf(lost.ball).tolist() == [True, False]
+    assert np.isinf(lost.rad).tolist() == [[False, True], [False, False]]
 
 
 def test_length_is_an_upper_bound():

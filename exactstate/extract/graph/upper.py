@@ -1,19 +1,14 @@
-"""Euclidean balls in float64, and upper bounds that stay upper bounds when float64 rounds them.
+"""Upper bounds that stay upper bounds when float64 rounds them.
 
-    R  rows     m  width
-
-A ball is a midpoint and a radius for every row. Radii are made of sums, products, quotients and roots of numbers that
-are not negative, so rounding changes them by a small factor; `above` multiplies by a larger one.
+Radii are made of sums, products, quotients and roots of numbers that are not negative, so rounding changes them by a
+small factor; `above` multiplies by a larger one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 import torch
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from exactstate._types import Floats
 
@@ -75,38 +70,3 @@ def spectral(matrix: Floats, squarings: int) -> Floats:
     rounding = k * float(kind.eps) + 8.0 * n * k * float(kind.tiny)
     sharper = above(scale * np.sqrt(spectral(product(part, part.swapaxes(-1, -2)), squarings - 1) + rounding))
     return np.where(size < 2.0**100, np.minimum(sharper, size), size)
-
-
-@dataclass(frozen=True, eq=False)
-class Ball:
-    """For every row, all points within a distance of a midpoint."""
-
-    mid: Floats
-    """R m."""
-    rad: Floats
-    """R: Euclidean distance; infinite where nothing is known."""
-
-    @classmethod
-    def around(cls, mid: Floats, rad: Floats) -> Ball:
-        """Radii are raised by what float64 may have lost in computing them; midpoints that overflowed know nothing."""
-        known = np.asarray(np.isfinite(mid).all(-1))
-        return cls(np.where(known[:, None], mid, 0.0), np.where(known, above(rad, mid.shape[-1]), np.inf))
-
-    @classmethod
-    def points(cls, mid: Floats) -> Ball:
-        return cls(mid, np.zeros(len(mid)))
-
-    @property
-    def size(self) -> Floats:
-        """R: no smaller than the Euclidean norm of any point."""
-        return above(length(self.mid) + self.rad)
-
-    def __len__(self) -> int:
-        return len(self.rad)
-
-    def __getitem__(self, rows: NDArray[np.integer] | slice) -> Ball:
-        return Ball(self.mid[rows], self.rad[rows])
-
-    @classmethod
-    def joined(cls, parts: Sequence[Ball]) -> Ball:
-        return cls(np.concatenate([part.mid for part in parts]), np.concatenate([part.rad for part in parts]))

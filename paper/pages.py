@@ -42,12 +42,15 @@ TABLES = {
     "protocols": (
         "Public protocol machines, learned from their states and from their outputs.", "results/protocols.jsonl",
     ),
+    "protocol_libraries": (
+        "Machines of h11, wsproto and aiosmtpd, two versions each.", "results/protocol_libraries.jsonl",
+    ),
 }  # fmt: skip
 """By name: what the table shows, and where its rows are. A folder goes to the function of that name in
 `paper.summary` or `paper.failing_lengths`, the rows of a file to NAME_table in `paper.tables`."""
 PAGES = (
-    "docs/results.md", "docs/language-model.md", "docs/failing-lengths.md", "docs/theory/error-control.md",
-    "docs/theory/counting.md", "paper/trials.md",
+    "docs/results.md", "docs/agents.md", "docs/language-model.md", "docs/failing-lengths.md",
+    "docs/theory/error-control.md", "docs/theory/counting.md", "paper/trials.md",
 )  # fmt: skip
 MARKED = re.compile(r"(?<=<!-- python -m paper table )(\w+) -->\n+(?:\|.*\n)*\n*")
 

@@ -240,3 +240,69 @@ def text_table(rows: Sequence[Row]) -> Table:
 def answered(rows: Sequence[Row], length: str) -> float:
     """The share of answers that are right in texts of this length."""
     return sum(row[length]["right"] for row in rows) / max(sum(row[length]["asked"] for row in rows), 1)
+
+
+def protocol_libraries_table(rows: Sequence[Row]) -> Table:
+    """Two versions of a library: sizes of their machines, what a noisy log gives, the shortest word between them."""
+    lines = []
+    for between in (row for row in rows if "compared" in row):
+        mine = [row for row in rows if row["library"] == between["library"] and "states" in row]
+        word, (first, second) = between["difference"], between.get("answers", ("", ""))
+        cells = [", ".join(str(row[name]) for row in mine) for name in ("version", "states", "queries")]
+        told = ", ".join("yes" if row["log_equal"] else "no" for row in mine)
+        shown = "none" if word is None else f"`{' '.join(word)}`: `{first}` and `{second}`"
+        lines.append((between["library"], cells[0], cells[1], str(mine[0]["inputs"]), cells[2], told, shown))
+    header = ("library", "versions", "states", "inputs", "questions", "same from a noisy log", "shortest difference")
+    return Table(title="Machines of protocol libraries", header=header, rows=lines)
+
+
+MONITOR_METHODS = {
+    "machine": "exactstate: extracted machine", "network": "the same network, before extraction", "gru": "GRU",
+    "gru_dfa": "GRU compiled to a DFA", "merging": "exactstate monitor (state merging)",
+    "last_three": "last three calls",
+}  # fmt: skip
+
+
+def monitors_table(rows: Sequence[Row]) -> Table:
+    """Monitors of agents: means over seeds of average precision and recall, on clean and on far sessions; the best
+    method of each data first."""
+    lines = []
+    for data in dict.fromkeys(row["data"] for row in rows):
+        found = []
+        for method, title in MONITOR_METHODS.items():
+            mine = [row for row in rows if row["data"] == data and row.get("method") == method]
+            right = [row for row in mine if row["auprc_clean"] is not None]
+            if not mine:
+                continue
+            names = ("auprc_clean", "auprc_far", "recall_clean", "recall_far")
+            means = [sum(row[name] for row in right) / len(right) if right else 0.0 for name in names]
+            line = [data, title, *(f"{mean:.3f}" if right else "–" for mean in means), f"{len(right)} of {len(mine)}"]
+            for name in ("train_seconds", "calls_per_second", "states"):
+                values = sorted(row[name] for row in right if row.get(name) is not None)
+                line.append(f"{values[len(values) // 2]:,.0f}" if values else "–")
+            found.append((-means[0], tuple(line)))
+        lines += [line for _, line in sorted(found, key=lambda one: one[0])]
+    header = (
+        "data", "monitor", "AUPRC", "AUPRC, far", "recall", "recall, far", "seeds", "CPU seconds", "calls a second",
+        "states",
+    )  # fmt: skip
+    return Table(
+        title="Monitors of agents", header=header, rows=lines,
+        notes=("recall: at 1% false alarms. far: 10,000 idle calls at one place within each session.",),
+    )  # fmt: skip
+
+
+def policies_table(rows: Sequence[Row]) -> Table:
+    """Policies asked of monitors, by the share of bad sessions among the good ones that they learned from."""
+    asked = [row for row in rows if "policy" in row]
+    shares = sorted({row["poisoned"] for row in asked})
+    lines = []
+    for data, text in dict.fromkeys((row["data"], row["policy"]) for row in asked):
+        cells = []
+        for share in shares:
+            (row,) = (r for r in asked if (r["data"], r["policy"], r["poisoned"]) == (data, text, share))
+            trace = row.get("trace")
+            cells.append(row["verdict"] if trace is None else f"refuted: `{' '.join(trace)}`")
+        lines.append((data, f"`{text}`", *cells))
+    header = ("data", "policy", *(f"{share:.0%} poisoned" for share in shares))
+    return Table(title="Policies on monitors", header=header, rows=lines)

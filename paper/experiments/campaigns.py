@@ -21,6 +21,8 @@ from exactstate.train.straight_through import compress
 from exactstate.train.trainer import Trainer
 from exactstate.train.verify import answers_in_any_order
 from paper.experiments import comparison, error_control, geometry, story_learning, story_stream, supervision, text
+from paper.experiments.monitors import MONITORS
+from paper.experiments.protocol_libraries import LIBRARIES
 from paper.experiments.protocols import PROTOCOLS
 from paper.experiments.redundancy import REDUNDANCY
 from paper.experiments.regions import REGIONS
@@ -431,6 +433,8 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
     REDUNDANCY,
     REGIONS,
     PROTOCOLS,
+    MONITORS,
+    LIBRARIES,
 )}  # fmt: skip
 
 LONG: dict[str, tuple[str, ...]] = {

@@ -44,7 +44,7 @@ def folder(tmp_path):
 
 
 def run(command, folder):
-    shell = f'exactstate() {{ "{sys.executable}" -m exactstate "$@"; }}\n{command}'
+    shell = f'python() {{ "{sys.executable}" "$@"; }}\nexactstate() {{ python -m exactstate "$@"; }}\n{command}'
     here = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run(["bash", "-c", shell], cwd=folder, env=here, capture_output=True, text=True)
     code = f"(exit code {done.returncode})\n" if done.returncode else ""

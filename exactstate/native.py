@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import warnings
+from collections.abc import Callable
 from ctypes import c_double, c_int, c_int64, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
@@ -182,16 +183,16 @@ def address(array: Any) -> int | None:
     """
     if array is None:
         return None
-    if hasattr(array, "data_ptr"):
-        ordered, at = array.is_contiguous(), array.data_ptr()
-    else:
-        ordered, at = array.flags.c_contiguous and array.dtype.isnative, array.ctypes.data
-    if not ordered:
-        raise InvalidInput(
-            f"compiled code reads numbers in row-major order without gaps; an array of shape {tuple(array.shape)} "
-            "lies otherwise: make it contiguous first."
-        )
-    return int(at)
+    place: Callable[[], int] | None = getattr(array, "data_ptr", None)  # of a tensor
+    if place is not None:
+        if array.is_contiguous():
+            return place()
+    elif array.flags.c_contiguous and array.dtype.isnative:
+        return int(array.ctypes.data)
+    raise InvalidInput(
+        f"compiled code reads numbers in row-major order without gaps; an array of shape {tuple(array.shape)} "
+        "lies otherwise: make it contiguous first."
+    )
 
 
 def _default_threads() -> int:

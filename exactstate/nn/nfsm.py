@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from exactstate.nn.diagnose import Diagnosis
 
 DEFAULT_HEADS = (12,) * 16
+_SINGLE, _DOUBLE = (torch.float32,) * 6, (torch.float64,) * 6
 
 
 class NFSM(Pretrained, nn.Module):
@@ -269,7 +270,8 @@ class NFSM(Pretrained, nn.Module):
         if self._group:
             raise InvalidInput("a step cannot be split over ranks: stream with a layer without process_group.")
         watched = torch.is_grad_enabled() or is_traced(x) or is_transformed()
-        out_proj, gate = self.out_proj, self.gate_proj
+        out_proj, gate = self._modules["out_proj"], self.gate_proj  # an attribute takes longer to find
+        assert out_proj is not None
         if self.training or watched or not is_plain(out_proj):
             y, state = self(x[:, None], state)
             return y[:, 0], state
@@ -279,8 +281,9 @@ class NFSM(Pretrained, nn.Module):
         out_weight, out_bias = looked_up(out_proj, "weight", "bias")
         if gate is not None:
             values, out_weight, out_bias = self._concatenated_params()
-        given = rows, weight, bias, values, out_weight, out_bias
-        if {part.dtype for part in given} not in ({torch.float32}, {torch.float64}):
+        kinds = rows.dtype, weight.dtype, bias.dtype, values.dtype, out_weight.dtype, out_bias.dtype
+        if kinds not in (_SINGLE, _DOUBLE):
+            given = rows, weight, bias, values, out_weight, out_bias
             rows, weight, bias, values, out_weight, out_bias = map(self._cast, given)
         step = kernels(self.backend).step
         y, final = step(rows, weight, bias, values, out_weight, out_bias, start, self.heads)

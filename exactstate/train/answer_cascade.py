@@ -15,38 +15,33 @@ lower part, so that all answers teach it. Where no group is ahead after some hun
 arg max of a head answers long words, its lower part is kept.
 
 Then one upper head for each query, or rather a few of which one is kept, reads the symbol and the kept index: that
-takes seconds. The kept tables are a machine, which `train_stack` distills into a network of two layers.
+takes seconds. The kept tables are two layers of heads, which `realize` puts into a network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
-from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from exactstate._types import Ints
-from exactstate.automata import Moore
 from exactstate.errors import NotLearned
-from exactstate.extract.result import REFUSED
 from exactstate.nn import Backbone
+from exactstate.nn.heads import KeptHead, run_tables
 from exactstate.nn.soft import soft_states
 from exactstate.ops.interface import resolve
-from exactstate.records import Row, write_atomically
+from exactstate.records import Row
 from exactstate.tasks import AnswerTask, Task
-from exactstate.tasks.task import Question, Register
 from exactstate.train.build import build_model
-from exactstate.train.cascade import run_tables
 from exactstate.train.config import ANSWER_STEPS, TrainConfig
+from exactstate.train.kept_layers import KeptLayer, KeptLayers, codes_of_layers
 from exactstate.train.optimizer import Adam
 from exactstate.train.phases import Phase
-from exactstate.train.realize import realize_registers
+from exactstate.train.realize import realize
 from exactstate.train.registers import has_words
 from exactstate.train.trainer import Trainer
 
@@ -141,6 +136,17 @@ class AnswerCascade:
         assert self.lower is not None
         return words * self.lower.shape[1] + run_tables(self.lower, words)[:, :-1]
 
+    def layers(self) -> KeptLayers:
+        """As layers of kept heads, one for each query above the lower one."""
+        assert self.lower is not None
+        V, d1 = self.lower.shape
+        above = []
+        for query in sorted(self.upper):
+            tables = self.upper[query].reshape(V, d1, -1).swapaxes(0, 1).reshape(V * d1, -1)
+            above.append(unlabeled_head(tables))
+        layers = [KeptLayer(np.arange(V), (unlabeled_head(self.lower),)), KeptLayer(np.arange(V * d1), tuple(above))]
+        return KeptLayers(V, layers, open=0.0)
+
     def to_tensors(self) -> dict[str, Tensor]:
         """As a file holds it; `from_tensors` reads it."""
         content = {} if self.lower is None else {"lower": torch.from_numpy(self.lower)}
@@ -154,6 +160,11 @@ class AnswerCascade:
         queries = sorted(int(name.removeprefix("upper.")) for name in content if name.startswith("upper."))
         self.upper = {query: content[f"upper.{query}"].numpy() for query in queries}
         self.answers = {query: content[f"answers.{query}"].numpy() for query in queries}
+
+
+def unlabeled_head(tables: Ints) -> KeptHead:
+    """A head with these tables, of words without labels."""
+    return KeptHead(tables, np.zeros(1, np.int64), 0, tuple(range(tables.shape[1])))
 
 
 class AnswerCascadePhase(Phase):
@@ -272,113 +283,27 @@ class AnswerCascadePhase(Phase):
         self.kept.from_tensors({name: torch.tensor(value) for name, value in state["kept"].items()})
 
 
-@dataclass(frozen=True, eq=False)
-class LearnedQuestion:
-    """The question of a task, with the answers of a machine that was learned."""
-
-    question: Question
-    answers: Ints
-    """n q: state, query -> answer."""
-
-    @property
-    def n_answers(self) -> int:
-        return self.question.n_answers
-
-    def query(self, ends: Ints) -> Ints:
-        return self.question.query(ends)
-
-    def answer(self, queries: Ints, states: Ints) -> Ints:
-        return self.answers[states, queries]
-
-
-def learned_task(task: Task, kept: AnswerCascade) -> Task:
-    """The task with the machine that was learned instead of its own, and its indices as registers of its states.
-
-    States are the joint indices that words of the grammar reach.
-    """
-    assert task.question is not None
-    queries = sorted(kept.upper)
-    codes, tables = reachable_codes(kept, task.grammar)
-    registers = []
-    for column, name in enumerate(("the first layer", *(f"the head of query {query}" for query in queries))):
-        values, of_state = np.unique(codes[:, column], return_inverse=True)
-        registers.append(Register(name, tuple(f"index {value}" for value in values), of_state.ravel()))
-    names = tuple(" ".join(map(str, code)) for code in codes.tolist())
-    machine = Moore(
-        symbols=task.machine.symbols, tables=tables, states=names, outputs=names, readout=np.arange(len(codes))
-    )
-    answers = np.stack([kept.answers[query][codes[:, 1 + h]] for h, query in enumerate(queries)], axis=1)
-    first, *others = (len(register.values) for register in registers)
-    return Task(
-        name=task.name, machine=machine, sampler=task.sampler, question=LearnedQuestion(task.question, answers),
-        layers=((first, first, len(queries) + 1), tuple(others)), registers=tuple(registers), about=task.about,
-    )  # fmt: skip
-
-
-def reachable_codes(kept: AnswerCascade, grammar: Moore) -> tuple[Ints, Ints]:
-    """(n (1 + q): the joint indices that words of the grammar reach, the initial one first; V n: their successors).
-
-    A symbol that the grammar forbids wherever a joint index occurs leaves it where it is.
-    """
-    assert kept.lower is not None
-    lower, d1 = kept.lower.tolist(), kept.lower.shape[1]
-    upper = [kept.upper[query].tolist() for query in sorted(kept.upper)]
-    permitted = [name != REFUSED for name in np.array(grammar.outputs)[grammar.readout]]
-    moves = grammar.tables.tolist()
-    start = (0,) * (1 + len(upper))
-    number, edges = {start: 0}, dict[tuple[int, int], int]()
-    queue = [(grammar.start, start)]
-    seen = set(queue)
-    for place, code in queue:
-        for symbol, row in enumerate(moves):
-            if not permitted[then := row[place]]:
-                continue
-            input = symbol * d1 + code[0]
-            after = (
-                lower[symbol][code[0]],
-                *(table[input][index] for table, index in zip(upper, code[1:], strict=True)),
-            )
-            edges[symbol, number[code]] = number.setdefault(after, len(number))
-            if (then, after) not in seen:
-                seen.add((then, after))
-                queue.append((then, after))
-    tables = np.tile(np.arange(len(number)), (len(moves), 1))
-    for (symbol, code_number), to in edges.items():
-        tables[symbol, code_number] = to
-    return np.array(list(number)), tables
-
-
 def train_answer_cascade(config: TrainConfig, task: AnswerTask, trainer: Trainer) -> Backbone:
-    """Learn tables of two layers from words and the answers at their ends, and distill them into a network."""
+    """Learn tables of two layers from words and the answers at their ends, and realize them in a network."""
     phase = AnswerCascadePhase(
         task, np.random.default_rng([config.seed, 4]), torch.Generator().manual_seed(config.seed)
     )
     trainer.run_phase(phase, keep=True)
-    kept, path = phase.kept, None if trainer.run_dir is None else trainer.run_dir.stage_path(STAGE)
+    layers = KeptLayers(task.machine.n_symbols)
+    path = None if trainer.run_dir is None else trainer.run_dir.stage_path(STAGE)
     if trainer.paused:
         return build_model(config, task)
     if path is not None and trainer.has_stage(STAGE):
-        kept.from_tensors(load_file(path))
+        layers.load(path)
     elif not phase.learned:
         raise NotLearned(_not_learned(task, phase, trainer.checkpointer.attempt + 1))
-    elif path is not None:
-        _save(path, kept, trainer.checkpointer.attempt)
-    model = realize_registers(config, learned_task(task, kept), trainer, free_order=False)
-    return without_states(model)
-
-
-def without_states(model: Backbone) -> Backbone:
-    """The model with one label for all states: what it was distilled from has states, which nothing compares."""
-    model.labels = 1
-    model.readout = nn.utils.skip_init(nn.Linear, model.width, 1)
-    nn.init.zeros_(model.readout.weight)
-    nn.init.zeros_(model.readout.bias)
-    return model
-
-
-def _save(path: Path, kept: AnswerCascade, attempt: int) -> None:
-    tensors = {name: tensor.contiguous() for name, tensor in kept.to_tensors().items()}
-    write_atomically(path, to_bytes(tensors, {"attempt": str(attempt)}))
+    else:
+        layers = phase.kept.layers()
+        if path is not None:
+            layers.save(path, trainer.checkpointer.attempt)
+    codes = codes_of_layers(layers, task, np.random.default_rng([config.seed, 5]))
+    torch.manual_seed(config.seed)  # the same whether or not the run was resumed before
+    return realize(config, task, codes, trainer)
 
 
 def _not_learned(task: Task, phase: AnswerCascadePhase, attempt: int) -> str:

@@ -20,8 +20,9 @@ from exactstate.report.sentences import claim
 from exactstate.tasks import AnswerTask
 from exactstate.tasks import task as get_task
 from exactstate.train import Run, answer_cascade, configure, load_run, train
-from exactstate.train.answer_cascade import AnswerCascade, AnswerCascadePhase, AnswerHeads, learned_task
+from exactstate.train.answer_cascade import AnswerCascade, AnswerCascadePhase, AnswerHeads
 from exactstate.train.checkpoint import load, save
+from exactstate.train.kept_layers import codes_of_layers
 from exactstate.train.run import certify_run
 from exactstate.train.verify import extract_and_certify
 
@@ -68,17 +69,14 @@ def given() -> AnswerCascade:
     return AnswerCascade(lower, tables, dict.fromkeys(range(PEOPLE), answers))
 
 
-def test_learned_task_answers_as_the_kept_tables_do() -> None:
-    learned = learned_task(TSO3, given())
-    asked = [one.sample(256, 90, np.random.default_rng(5)) for one in (STORIES, learned)]
-    assert np.array_equal(asked[0].inputs, asked[1].inputs)
-    assert np.array_equal(asked[0].answers, asked[1].answers)
-    assert learned.machine.n_states == 44
-    assert learned.layers == ((4, 4, 4), (4, 4, 4))
-    wrong = given()
-    wrong.upper[0][:, 1] = 2
-    answered = learned_task(TSO3, wrong).sample(256, 90, np.random.default_rng(5)).answers
-    assert not np.array_equal(asked[0].answers, answered)
+def test_kept_tables_are_layers_whose_heads_hold_the_answers() -> None:
+    layers, drawn = given().layers(), STORIES.sample(256, 90, np.random.default_rng(5))
+    paths, _ = layers.run(drawn.inputs.astype(np.int64))
+    assert drawn.queries is not None
+    held = paths[np.arange(256), -1, 1 + drawn.queries]
+    assert np.array_equal(np.array([0, 0, 1, 2])[held], drawn.answers)
+    codes = codes_of_layers(layers, TSO3, np.random.default_rng(6))
+    assert codes.heads == ((4, 4, 4), (4, 4, 4))
 
 
 def phase_of(seed: int = 1) -> AnswerCascadePhase:

@@ -122,7 +122,7 @@ def test_stories_are_certified_by_gradient_in_layers(stories: tuple[Run, Path]) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("phase", ["search-2", "realize"])
+@pytest.mark.parametrize("phase", ["search", "realize"])
 def test_stories_that_died_end_in_the_same_weights(phase: str, stories: tuple[Run, Path], tmp_path: Path) -> None:
     def die(row: dict) -> None:
         if row["phase"] == phase:

@@ -17,7 +17,7 @@ from exactstate.text import TextModel, fit
 from paper.experiments.text_languages import DEVELOPMENT, HELD_OUT, LANGUAGES, Text
 
 TEXTS, LENGTH = 8000, 64
-CELLS = ("lstm", "gru", "none")
+CELLS = ("nfsm", "lstm", "gru", "none")
 EVALUATED = ((256, LENGTH), (32, 16 * LENGTH), (4, 256 * LENGTH))
 """(texts, length), drawn with another seed than those of training."""
 

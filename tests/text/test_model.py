@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
 from exactstate.errors import ExactstateError, InvalidInput
 from exactstate.text import TextModel
 
-CELLS = ("gru", "lstm", "none")
+CELLS = ("gru", "lstm", "none", "nfsm")
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -45,7 +47,7 @@ def test_text_model_says_which_cells_there_are() -> None:
 def test_units_of_gru_and_lstm_keep_their_state() -> None:
     """Without inputs, recurrence and other biases a unit keeps the share that its bias says."""
     for cell in ("gru", "lstm"):
-        layer = TextModel(7, width=8, cell=cell).blocks[0].block
+        layer: Any = TextModel(7, width=8, cell=cell).blocks[0].block
         bias = layer.rnn.bias_ih_l0.data[8:16].clone()
         for parameter in layer.rnn.parameters():
             parameter.data.zero_()

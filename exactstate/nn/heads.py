@@ -229,6 +229,20 @@ class HeadReadouts(nn.Module):
         return [table[0].cpu().numpy().astype(np.int64) for table in self.layer.tables(rows[None])]
 
     @torch.no_grad()
+    def count_labels(self, rows: Tensor, batches: Sequence[tuple[Ints, Ints]]) -> None:
+        """Let read-outs be how often each label occurs at each index on these words: for tables that were given.
+
+        - `batches`: as of `keep`; labels depend on the index after an input, and all are given.
+        """
+        for table, place, start in zip(
+            self.tables(rows), offsets(self.layer.heads), self.layer.config.initial_state, strict=True
+        ):
+            counts = np.full((self.labels, table.shape[1]), 1e-3)
+            for words, labels in batches:
+                np.add.at(counts, (labels, run_tables(table, words, start)[:, 1:]), 1)
+            self.readout[:, 0, place : place + table.shape[1]] = torch.from_numpy(np.log(counts)).to(self.readout)
+
+    @torch.no_grad()
     def keep(
         self, rows: Tensor, batches: Sequence[tuple[Ints | Tensor, Ints | Tensor]],
         optimizer: torch.optim.Optimizer | None = None, *, below: Sequence[Ints] | None = None,

@@ -117,8 +117,6 @@ class GradientConfig:
     long_length: int = 0
     """To which they grow, half as many in a batch, after checks of which nine words in ten are right; 0: no further."""
     lr: float = 3e-3
-    settle: float = 1.0
-    """Factor of the learning rate after every check of which nine words in ten are right, down to a tenth of `lr`."""
     weight_decay: float = 0.0
     mask_rate: float = 3.0
     """How fast the weight of positions after the first error decays."""
@@ -134,11 +132,6 @@ class GradientConfig:
     again; an attempt without any head that does is given up. 0 for never."""
     renew_below: float = 0.3
     """Heads of less agreement than this do not follow the state."""
-    embed_steps: int = 0
-    """The most steps of learning label embeddings, from which heads are learned before the wide phase
-    (label_embedding.py); 0: no embeddings. For labels that are states, and heads of one size."""
-    head_steps: int = 800
-    """The most steps of learning heads from them."""
     rounds: int = 3
     """How often the wide network may be trained on and pruned anew when the pruned one errs on long words."""
     more_steps: int = 150
@@ -190,7 +183,7 @@ class GradientConfig:
         probes = float(states and labels <= min(heads)) if self.probe_weight < 0 else self.probe_weight
         return replace(
             self, heads=heads, probe_weight=probes, temperature=self.temperature or (2.0 if probes else 1.0),
-            length=self.length or (16 if probes else 32), embed_steps=self.embed_steps if states else 0,
+            length=self.length or (16 if probes else 32),
         )  # fmt: skip
 
     def reaching(self, sampler: Sampler) -> GradientConfig:
@@ -231,12 +224,16 @@ class SearchConfig:
         _at_least_one(self, "batch", "length", "check_every", "steps", "attempts")
 
 
+EMBEDDED_FROM, EMBEDDED_HEADS = 1_000, (12,) * 16
+"""States above which heads begin with label embeddings, and these heads."""
 SEARCHED = (12,) * 10 + (24,) * 4 + (48,) * 2
 """Heads of a layer of which some are kept; none is larger than half as many indices more than labels."""
 
 
 def search_heads(labels: int) -> tuple[int, ...]:
     """The heads of the layer in training, for so many labels."""
+    if labels > EMBEDDED_FROM:
+        return EMBEDDED_HEADS
     return tuple(min(size, max(4, math.ceil(1.5 * labels))) for size in SEARCHED)
 
 

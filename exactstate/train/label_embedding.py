@@ -1,4 +1,4 @@
-"""Heads from label embeddings: for tasks with thousands of states, where words alone show a head too little.
+"""Heads that begin with label embeddings: for thousands of states, where words alone show a head too little.
 
     n  labels     g  groups     c  copies     d  indices of a head     r  heads     N  positions
 
@@ -15,7 +15,8 @@ for the state. Where labels are states, a label says where the target is, and a 
 3. `share_tables`: a table that follows the state does so from every index. Heads that have found nothing become copies
    of those that have, and start at other indices of the same table.
 
-Everything is learned by gradient from words and their labels; no transition is counted. Embeddings are discarded.
+Everything is learned by gradient from words and their labels; no transition is counted. Embeddings are discarded, and
+the search for heads (`search.py`) begins with these tables.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from exactstate.errors import NotLearned
+from exactstate.errors import InvalidConfig, NotLearned
 from exactstate.nn import NFSM, Backbone
 from exactstate.nn.init import fan_in_
 from exactstate.nn.renewal import agreement
@@ -37,6 +38,8 @@ from exactstate.records import Row
 from exactstate.tasks import Task
 from exactstate.train.optimizer import Adam
 from exactstate.train.phases import Phase, labels_of, tokens_of
+from exactstate.train.trainer import Trainer
+from exactstate.train.wide import block_of
 
 GROUPS, COPIES = 4, 3
 """Embeddings that are trained at once, and vectors of a label in each, which share the matrices of the symbols."""
@@ -50,7 +53,9 @@ LENGTH = 128
 """Of the words: with shorter ones the labels near the start would count most."""
 FOLLOWS = 0.99
 """Agreement of a head that follows the state."""
-ADVICE = "Try more steps (embed_steps, head_steps), more heads, another seed, or --recipe induce."
+STEPS, HEAD_STEPS = 1_000, 800
+"""The most steps of both phases: what has not been found by then is drawn anew, in another attempt."""
+ADVICE = "Try --recipe induce, which counts transitions, another seed, or more heads (--heads)."
 
 
 class LabelEmbedding(nn.Module):
@@ -110,7 +115,7 @@ class EmbeddingPhase(Phase):
     STATE = (*Phase.STATE, "found_at", "best")
 
     def __init__(
-        self, embedding: LabelEmbedding, task: Task, steps: int, generator: np.random.Generator
+        self, embedding: LabelEmbedding, task: Task, generator: np.random.Generator, steps: int = STEPS
     ) -> None:  # fmt: skip
         optimizer = Adam(
             [{"params": [embedding.vectors], "lr": 0.1}, {"params": [embedding.matrices], "lr": 0.03}],
@@ -156,12 +161,10 @@ class HeadPhase(Phase):
     STATE = (*Phase.STATE, "following")
 
     def __init__(
-        self, model: Backbone, embedding: LabelEmbedding, best: int, task: Task, steps: int,
-        generator: np.random.Generator, weights: torch.Generator,
+        self, model: Backbone, embedding: LabelEmbedding, best: int, task: Task, generator: np.random.Generator,
+        weights: torch.Generator, steps: int = HEAD_STEPS,
     ) -> None:  # fmt: skip
-        (layer,) = model.layers
-        block = layer.block
-        assert isinstance(block, NFSM)
+        block = block_of(model)
         features = embedding.vectors.detach().view(-1, GROUPS, COPIES * embedding.d)[:, best]
         encoder = nn.Linear(features.shape[1], sum(block.heads))
         fan_in_(encoder, weights)
@@ -228,6 +231,20 @@ class HeadPhase(Phase):
         batch = self.task.sample(max(256, 3 * n // 2), 32, self.generator)
         states = [self.block.states((self.symbol_rows(), some))[:, -1] for some in tokens_of(batch).split(1024)]
         return agreement(torch.cat(states), labels_of(batch)[:, -1])
+
+
+def embed_heads(model: Backbone, task: Task, trainer: Trainer, seed: int) -> None:
+    """Tables that follow the state, from label embeddings; raises NotLearned where there are none."""
+    block = block_of(model)
+    if len(set(block.heads)) > 1:
+        raise InvalidConfig(f"label embeddings are for heads of one size; got {block.heads}. Give all the same size.")
+    words, weights = np.random.default_rng([seed, 5]), torch.Generator().manual_seed(seed)
+    embedding = LabelEmbedding(len(task.labels), task.machine.n_symbols, block.heads[0], weights)
+    embed = EmbeddingPhase(embedding, task, words)
+    trainer.run_phase(embed, keep=True)
+    with torch.no_grad():
+        block.bias.zero_()  # every index moves
+    trainer.run_phase(HeadPhase(model, embedding, embed.best, task, words, weights), keep=True)
 
 
 def match(first: Tensor, second: Tensor) -> Tensor:

@@ -17,23 +17,16 @@ from exactstate.errors import InvalidConfig, unknown
 from exactstate.tasks import Task
 from exactstate.tasks import task as get_task
 from exactstate.tasks.access_words import AccessWords
-from exactstate.train.config import EndToEndConfig, GradientConfig, SearchConfig, TrainConfig
+from exactstate.train.config import EMBEDDED_FROM, EndToEndConfig, GradientConfig, SearchConfig, TrainConfig
 
-MANY_STATES = range(65, 1_001)
-"""With so many states few heads of a layer find something, and the others are drawn anew."""
+MANY_STATES = 65
+"""With so many states few heads of a wide layer find something, and the others are drawn anew."""
 RENEWED = GradientConfig(renew_every=300, remember=2.0, mask_rate=0.0)
-EMBEDDED = GradientConfig(
-    embed_steps=3_000, remember=0.0, mask_rate=0.0, first_length=32, batch=128, check_every=25, settle=0.6,
-)  # fmt: skip
-"""With more, as in M11, none finds anything from words alone, and heads are learned from label embeddings first."""
-EMBEDDED_HEADS = (12,) * 16
 PAPER_HEADS: dict[str, tuple[int, ...]] = {
     "Z2": (2,), "Z16": (16,), "S3": (3, 2), "S4": (4, 3, 2), "A5": (5, 12), "M11": (11, 11, 11, 11), "DFF5": (3,),
     "FF": (3,),
 }  # fmt: skip
 """The heads of the paper, for its algebraic tasks."""
-FILES = SearchConfig(steps=3_000, attempts=5)
-"""Of machine files, which have no attempts straight through."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +45,16 @@ class Recipe:
 def gradient(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
     """By gradient from words and labels: every head alone, kept one by one; they are the layer of the network.
 
-    Outputs and small machine files have one large head alone; a task of two layers is learned as a cascade of free
-    tables; thousands of states, and attempts that follow those of heads alone, are trained straight through.
+    Outputs and small machine files have one large head alone; with thousands of states, heads begin with label
+    embeddings. Of small tasks, attempts that follow those of heads alone are trained straight through.
     """
     if task.layers is not None:
         search = SearchConfig(attempts=3, length=85)
         return TrainConfig(task=name, cell=cell, recipe="gradient", seed=seed, restarts=2, search=search)
     config = replace(straight_through(name, task, cell, seed), recipe="gradient")
-    if task.machine.n_states >= MANY_STATES.stop:
-        return config
-    if isinstance(task.sampler, AccessWords):
-        return replace(config, search=FILES, restarts=FILES.attempts - 1)
+    if isinstance(task.sampler, AccessWords) or task.machine.n_states > EMBEDDED_FROM:
+        search = SearchConfig(steps=3_000, attempts=5 if isinstance(task.sampler, AccessWords) else 10)
+        return replace(config, search=search, restarts=search.attempts - 1)
     return replace(config, search=SearchConfig(), restarts=config.restarts + SearchConfig().attempts)
 
 
@@ -73,10 +65,8 @@ def straight_through(name: str, task: Task, cell: str, seed: int) -> TrainConfig
     config = TrainConfig(task=name, cell=cell, recipe="straight_through", seed=seed, width=64, dropout=0.0, restarts=2)
     if isinstance(task.sampler, AccessWords):
         return replace(config, restarts=4)
-    if task.machine.n_states in MANY_STATES:
+    if task.machine.n_states >= MANY_STATES:
         return replace(config, restarts=9, gradient=RENEWED)
-    if task.machine.n_states >= MANY_STATES.stop:
-        return replace(config, restarts=4, heads=EMBEDDED_HEADS, gradient=EMBEDDED)
     return config
 
 

@@ -248,7 +248,7 @@ def tables_method(history: Sequence[Row]) -> str:
     last = max((row.get("attempt", 0) for row in history), default=0)
     phases = {row.get("phase") for row in history if row.get("attempt", 0) == last}
     methods = {
-        "search": "every head alone", "cascade": "cascade", "large_head": "one large head", "embed": "label embeddings",
+        "embed": "label embeddings", "search": "every head alone", "cascade": "cascade", "large_head": "one large head",
     }  # fmt: skip
     return next((method for phase, method in methods.items() if phase in phases), "wide layer")
 

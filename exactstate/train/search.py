@@ -28,8 +28,9 @@ from exactstate.tasks.access_words import AccessWords
 from exactstate.train.answer_cascade import train_answer_cascade
 from exactstate.train.build import build_model
 from exactstate.train.codes import codes_of_tables
-from exactstate.train.config import SearchConfig, TrainConfig, search_heads
+from exactstate.train.config import EMBEDDED_FROM, SearchConfig, TrainConfig, search_heads
 from exactstate.train.kept_layers import KeptLayer, KeptLayers, codes_of_layers
+from exactstate.train.label_embedding import embed_heads
 from exactstate.train.large_head import search_large_head, takes_large_head
 from exactstate.train.optimizer import Adam
 from exactstate.train.phases import Phase
@@ -77,7 +78,7 @@ class HeadSearch(Phase):
     for every symbol and joint index below.
     """
 
-    STATE = (*Phase.STATE, "begun", "draws")
+    STATE = (*Phase.STATE, "begun", "draws", "reads_first")
 
     def __init__(
         self, model: Backbone, task: Task, config: SearchConfig, generator: np.random.Generator,
@@ -116,6 +117,7 @@ class HeadSearch(Phase):
         super().__init__(name, module, Adam(groups, lr, fused=True), generator, config.check_every)
         self.number = number
         """Of the layer; 0 is the lowest."""
+        self.reads_first = False
         self.begun, self.draws = 0, 0
         """The step at which heads were last drawn anew, from which on words are short again; how often in vain."""
 
@@ -154,19 +156,27 @@ class HeadSearch(Phase):
         joint = self.below.run(words)[1]
         return self.below.reads(words, joint, self.inputs), joint
 
+    def begin_with_tables(self) -> None:
+        """Read the tables that the layer has before they are trained."""
+        self.reads_first, self.check_every = True, 1
+
     def step(self) -> None:
+        if self.reads_first:
+            self.heads.count_labels(self.rows, [self.sample(READ_WORDS, length) for length in self.read_lengths])
         words, labels = self.sample(self.config.batch, self.length)
         inputs = torch.from_numpy(self.read(words)[0])
         losses = self.heads((self.rows, inputs), torch.from_numpy(labels))
-        self.optimizer.zero_grad(set_to_none=True)
-        losses.sum().backward()
-        self.optimizer.step()
         self.steps, self.loss = self.steps + 1, float(losses.detach().min())
+        if not self.reads_first:
+            self.optimizer.zero_grad(set_to_none=True)
+            losses.sum().backward()
+            self.optimizer.step()
 
     def check(self) -> Row:
         """Read the heads and keep those that tell labels apart."""
         if self.task.question is not None and self.steps < FIRST_READ:
             return {"loss": self.loss, "kept": [], "open": None, "length": self.length, "layer": self.number}
+        self.reads_first, self.check_every = False, self.config.check_every
         drawing = torch.Generator().manual_seed(int(self.generator.integers(2**62)))
         self.heads.generator = drawing
         batches, joints = list[tuple[Ints, Ints]](), list[Ints]()
@@ -237,6 +247,9 @@ def search(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
         words = np.random.default_rng([config.seed, 3 + number])
         drawing = torch.Generator().manual_seed(config.seed + number) if number else weights
         phase = HeadSearch(model, task, settings, words, drawing, below)
+        if number == 0 and labels > EMBEDDED_FROM:
+            embed_heads(model, task, trainer, config.seed)
+            phase.begin_with_tables()
         trainer.run_phase(phase, keep=True)
         if trainer.paused:
             return model

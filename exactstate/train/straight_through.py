@@ -2,7 +2,6 @@
 
     B  words     L  their length     m  width     r  heads     S  the sum of their sizes     n  labels
 
-0. With thousands of states, tables come from label embeddings first (`label_embedding.py`).
 1. `WidePhase` (`wide.py`) trains a wide layer: the arg max in the forward pass, the gradient of the softmax in the
    backward pass, cross-entropy up to the first error, tables that tend to stay where they are at the start. Where one
    head can hold every label, `Probes` predict the label from each head alone, so that each head carries as much of the
@@ -29,7 +28,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from exactstate.certify import counterexamples
-from exactstate.errors import BudgetExceeded, InvalidConfig, InvalidInput, NotLearned
+from exactstate.errors import BudgetExceeded, InvalidInput, NotLearned
 from exactstate.extract import Budget, Extracted, extract
 from exactstate.nn import Backbone
 from exactstate.nn.pruning import PruneStep, prune, prune_indices
@@ -39,7 +38,6 @@ from exactstate.tasks.access_words import AccessWords
 from exactstate.train.build import build_model
 from exactstate.train.config import GradientConfig, TrainConfig
 from exactstate.train.distributed import begin_attempt
-from exactstate.train.label_embedding import EmbeddingPhase, HeadPhase, LabelEmbedding
 from exactstate.train.margins import widen_margins
 from exactstate.train.phases import Curriculum, labels_of, tokens_of
 from exactstate.train.realize import realize_machine
@@ -73,8 +71,6 @@ def straight_through(config: TrainConfig, task: Task, trainer: Trainer) -> Backb
     model, phase = wide_phase(config, task, attempt)
     settings = phase.settings
     begin_attempt(attempt)
-    if settings.embed_steps:
-        pretrain_heads(config, task, model, settings, trainer)
     for round in range(settings.rounds):
         phase.start_round(round)
         stage = f"pruned-{round + 1}"
@@ -115,22 +111,6 @@ def wide_phase(config: TrainConfig, task: Task, attempt: int) -> tuple[Backbone,
     phase = WidePhase(model, probes, task, settings, words)
     phase.parallel = True
     return model, phase
-
-
-def pretrain_heads(
-    config: TrainConfig, task: Task, model: Backbone, settings: GradientConfig, trainer: Trainer
-) -> None:  # fmt: skip
-    """Tables that follow the state, from label embeddings; raises NotLearned where there are none."""
-    if len(set(settings.heads)) > 1:
-        raise InvalidConfig(
-            f"label embeddings are for heads of one size; got {settings.heads}. Give all heads the same size, or "
-            "embed_steps=0."
-        )
-    words, weights = np.random.default_rng([config.seed, 3]), torch.Generator().manual_seed(config.seed)
-    embedding = LabelEmbedding(len(task.labels), task.machine.n_symbols, max(settings.heads), weights)
-    embed = EmbeddingPhase(embedding, task, settings.embed_steps, words)
-    trainer.run_phase(embed, keep=True)
-    trainer.run_phase(HeadPhase(model, embedding, embed.best, task, settings.head_steps, words, weights))
 
 
 def resolved_settings(config: TrainConfig, task: Task, attempt: int) -> GradientConfig:

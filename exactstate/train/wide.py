@@ -192,9 +192,6 @@ class WidePhase(Phase):
         if right >= 0.9:
             longest = self.curriculum.longest + 8
             self.curriculum.longest = min(max(settings.length, settings.long_length), longest)
-            if settings.settle < 1:
-                for group in self.optimizer.param_groups:
-                    group["lr"] = max(0.1 * settings.lr, settings.settle * group["lr"])
         if self.patience is not None:
             self.given_up = self.steps >= self.patience and right < 0.25
         return {

@@ -54,6 +54,43 @@ def test_read_head_of_tables_that_follow_nothing_has_one_class() -> None:
     assert len(set(head.of_label.tolist())) == 1
 
 
+def test_outputs_are_read_from_the_index_before_and_the_input() -> None:
+    words, labels = (torch.from_numpy(part) for part in words_of_counter(6))
+    layer = NFSM(2, (3,))
+    heads = HeadReadouts(layer, 2, inputs=2, remember=0.0, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        layer.weight.zero_()
+        for a in range(2):
+            for k in range(3):
+                layer.weight[3 * k + int(COUNTER[a, k]), a] = 30.0
+        heads.readout.zero_()
+        heads.readout[1, 0, 2] = 30.0  # the symbol that counts, at index 2, and nothing else
+        heads.readout[0] += 15.0 * (heads.readout[1] == 0)
+    before = torch.cat([torch.zeros(64, 1, dtype=torch.int64), labels[:, :-1]], 1)
+    outputs = ((words == 0) & (before == 2)).long()
+    assert float(heads((torch.eye(2), words), outputs).detach()) < 1e-3
+    assert float(heads((torch.eye(2), words), 1 - outputs).detach()) > 5.0
+    weighted = heads((torch.eye(2), words), 1 - outputs, weights=torch.tensor([0.0, 1.0]))
+    assert float(weighted.detach()) == pytest.approx(15.0, abs=1.0)  # of the label 1 alone
+    with pytest.raises(InvalidInput, match="need distinct inputs"):
+        heads(torch.eye(2)[words], outputs)
+
+
+def test_counted_labels_are_the_read_outs_of_tables_that_are_given() -> None:
+    words, labels = words_of_counter()
+    layer = NFSM(2, (4, 3))
+    heads = HeadReadouts(layer, 3, remember=0.0, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        layer.weight.zero_()
+        for a in range(2):
+            for k in range(4):
+                layer.weight[4 * k + int(COUNTER[a, k]), a] = 30.0
+    heads.count_labels(torch.eye(2), [(words, labels)])
+    assert heads.readout[:, 0, :3].argmax(0).tolist() == [0, 1, 2]
+    batches = (torch.eye(2), torch.from_numpy(words)), torch.from_numpy(labels)
+    assert heads(*batches).tolist()[0] < 0.01 < heads(*batches).tolist()[1]
+
+
 def test_missing_labels_say_nothing() -> None:
     words, labels = words_of_counter()
     layer = NFSM(8, (4, 3))

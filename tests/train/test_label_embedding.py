@@ -14,8 +14,9 @@ from exactstate.errors import InvalidConfig, NotLearned
 from exactstate.nn import NFSM
 from exactstate.records import Row
 from exactstate.tasks import task as get_task
-from exactstate.train import configure, train
-from exactstate.train.config import TrainConfig
+from exactstate.train import configure, search, train
+from exactstate.train.build import build_model
+from exactstate.train.config import TrainConfig, search_heads
 from exactstate.train.label_embedding import (
     COPIES,
     GROUPS,
@@ -27,16 +28,18 @@ from exactstate.train.label_embedding import (
     share_tables,
 )
 from exactstate.train.phases import labels_of, tokens_of
-from exactstate.train.straight_through import wide_phase
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def embedded(name: str, **settings: object) -> TrainConfig:
-    config = configure(name, recipe="straight_through", seed=42)
-    many = configure("M11", recipe="straight_through")
-    changed = replace(many.gradient, compress=False, **settings)  # type: ignore[arg-type]
-    return replace(config, restarts=0, heads=(12,) * 8, gradient=changed)
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six states are many."""
+    monkeypatch.setattr(search, "EMBEDDED_FROM", 5)
+
+
+def embedded(name: str) -> TrainConfig:
+    return configure(name, recipe="gradient", seed=42, restarts=0, heads=(6,) * 4)
 
 
 def test_rows_are_multiplied_by_the_matrix_of_their_symbol() -> None:
@@ -90,27 +93,26 @@ def test_shared_tables_run_from_other_indices() -> None:
 
 
 def test_thousands_of_states_have_label_embeddings() -> None:
-    few, many = configure("S5", recipe="gradient"), configure("M11", recipe="gradient")
-    assert few.gradient.embed_steps == 0 < many.gradient.embed_steps
-    resolved = many.gradient.resolved(7920, many.heads)
-    assert resolved.embed_steps == many.gradient.embed_steps
-    assert many.gradient.resolved(2, many.heads, states=False).embed_steps == 0  # outputs are not states
+    assert search_heads(1_000) != search_heads(1_001) == (12,) * 16
+    config = configure("M11", recipe="gradient")
+    assert config.search.attempts == 1 + config.restarts
 
 
+@pytest.mark.usefixtures("few")
 def test_heads_of_several_sizes_are_refused() -> None:
     with pytest.raises(InvalidConfig, match="heads of one size"):
         train(replace(embedded("S3"), heads=(12, 8)))
 
 
 def test_what_is_not_found_is_said() -> None:
-    with pytest.raises(NotLearned, match="S3 was not learned: after 20 steps the best label embedding correlates"):
-        train(embedded("S3", embed_steps=20))
-    config = embedded("S3", head_steps=1)
-    task = get_task("S3")
-    model, _ = wide_phase(config, task, 0)
-    weights = torch.Generator().manual_seed(0)
+    task, weights = get_task("S3"), torch.Generator().manual_seed(0)
     embedding = LabelEmbedding(6, task.machine.n_symbols, 12, weights)
-    phase = HeadPhase(model, embedding, 0, task, 1, np.random.default_rng(0), weights)
+    embed = EmbeddingPhase(embedding, task, np.random.default_rng(0), 1)
+    embed.step()
+    with pytest.raises(NotLearned, match="S3 was not learned: after 1 steps the best label embedding correlates"):
+        embed.check()
+    model = build_model(configure("S3"), task, heads=((12,) * 8,), generator=weights)
+    phase = HeadPhase(model, embedding, 0, task, np.random.default_rng(0), weights, 1)
     phase.step()
     assert phase.done
     with pytest.raises(NotLearned, match="after 1 steps none of 8 heads follows the state"):
@@ -120,7 +122,7 @@ def test_what_is_not_found_is_said() -> None:
 def test_embedding_settles_after_it_has_found_something() -> None:
     task = get_task("S3")
     embedding = LabelEmbedding(6, task.machine.n_symbols, 12, torch.Generator().manual_seed(0))
-    phase = EmbeddingPhase(embedding, task, 1000, np.random.default_rng(0))
+    phase = EmbeddingPhase(embedding, task, np.random.default_rng(0))
     while phase.found_at < 0:
         phase.step()
         if phase.steps % phase.check_every == 0:
@@ -131,22 +133,24 @@ def test_embedding_settles_after_it_has_found_something() -> None:
     assert phase.optimizer.param_groups[0]["lr"] == pytest.approx(0.055)
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("few")
 def test_a_run_with_label_embeddings_is_certified_and_resumes_to_the_same_weights(tmp_path: Path) -> None:
-    config = replace(embedded("S3", check_words=64), heads=(6,) * 4)
+    config = embedded("S3")
     whole = train(config)
     assert whole.certified
+    assert whole.tables == "label embeddings"
     phases = [row["phase"] for row in whole.history]
-    assert phases[0] == "embed"
-    assert "heads" in phases
+    assert [phase for phase in dict.fromkeys(phases) if phase != "stage"] == ["embed", "heads", "search", "realize"]
+    assert phases.count("search") == 1  # the heads are kept as they come
     assert not train(config, out=tmp_path, until=30).finished
+    for stop in ("heads", "search", "realize"):
 
-    def stop(row: Row) -> None:
-        if row["phase"] == "heads":
-            raise KeyboardInterrupt
+        def die(row: Row, stop: str = stop) -> None:
+            if row["phase"] == stop:
+                raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        train(config, stop, out=tmp_path, save_every=0.0)
+        with pytest.raises(KeyboardInterrupt):
+            train(config, die, out=tmp_path, save_every=0.0)
     rest = train(config, out=tmp_path)
     assert rest.steps == whole.steps
     states = (run.model.state_dict().values() for run in (whole, rest))

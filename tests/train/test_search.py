@@ -135,9 +135,9 @@ def test_stories_that_died_end_in_the_same_weights(phase: str, stories: tuple[Ru
         assert torch.equal(one, other)
 
 
-def test_thousands_of_states_are_not_searched() -> None:
+def test_straight_through_searches_nothing() -> None:
     assert configure("A5", recipe="gradient").search is not None
-    assert configure("M11", recipe="gradient").search is None
+    assert configure("M11", recipe="gradient").search is not None
     assert configure("S5", recipe="straight_through").search is None
 
 

@@ -126,7 +126,7 @@ def _total_steps(history: list[dict[str, Any]]) -> int:
 PHASES = {
     "wide": "end to end by gradient, with many heads; the loss includes that of the probes, if there are any",
     "search": "every head alone, by gradient, from words and labels: the least loss of a head",
-    "cascade": "heads of two layers by gradient, from words and labels, or answers alone",
+    "cascade": "heads of two layers by gradient, from answers alone",
     "realize": "transition tables (counted in labeled sequences, given or learned) are put into the network",
     "end_to_end": "end to end, from words and labels alone",
 }
@@ -139,7 +139,7 @@ def training(run: RunData) -> dict[str, Any]:
     return {
         "text": None if run.history else "The run has no history.",
         "picture": figure and drawing(rendered(figure, ".svg"), "Loss, margins and accuracy over the steps"),
-        "phases": [(name, PHASES[name]) for name in named if name in PHASES],
+        "phases": [(name, PHASES[name.split("-")[0]]) for name in named if name.split("-")[0] in PHASES],
     }
 
 

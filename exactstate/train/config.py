@@ -79,8 +79,6 @@ class EndToEndConfig:
             raise unknown("gradient", self.gradient, GRADIENTS)
 
 
-CASCADE_STEPS = 2_100
-"""The most steps of a cascade: 600 of the first layer, 1,500 of the second; see cascade.py."""
 ANSWER_STEPS = 8_000
 """The most steps of a cascade from answers; see answer_cascade.py."""
 PROBED = 16
@@ -226,6 +224,8 @@ class SearchConfig:
 
 EMBEDDED_FROM, EMBEDDED_HEADS = 1_000, (12,) * 16
 """States above which heads begin with label embeddings, and these heads."""
+SEARCHES = ("search", "search-2", "search-3", "search-4", "large_head")
+"""The phases of a search: one for every layer, or one for a large head."""
 SEARCHED = (12,) * 10 + (24,) * 4 + (48,) * 2
 """Heads of a layer of which some are kept; none is larger than half as many indices more than labels."""
 
@@ -319,8 +319,8 @@ class TrainConfig:
         """The most steps of every phase, by its name."""
         return {
             "wide": self.gradient.steps, "end_to_end": self.end_to_end.steps,
-            "cascade": ANSWER_STEPS if self.supervise == "answers" else CASCADE_STEPS,
-            **({} if self.search is None else dict.fromkeys(("search", "large_head"), self.search.steps)),
+            "cascade": ANSWER_STEPS,
+            **({} if self.search is None else dict.fromkeys(SEARCHES, self.search.steps)),
         }  # fmt: skip
 
     def title(self, name: str) -> str:

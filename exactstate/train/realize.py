@@ -345,9 +345,9 @@ def realize_machine(
     return realize(config, task, fitting(codes, f"{machine.n_states} states", config), trainer)
 
 
-def realize_registers(config: TrainConfig, task: Task, trainer: Trainer, *, free_order: bool = True) -> Backbone:
+def realize_registers(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
     """Two layers that hold the registers of a task."""
-    codes = codes_of_registers(task, np.random.default_rng(config.seed), free_order=free_order)
+    codes = codes_of_registers(task, np.random.default_rng(config.seed))
     return realize(config, task, codes, trainer)
 
 

@@ -45,8 +45,9 @@ class Recipe:
 def gradient(name: str, task: Task, cell: str, seed: int) -> TrainConfig:
     """By gradient from words and labels: every head alone, kept one by one; they are the layer of the network.
 
-    Outputs and small machine files have one large head alone; with thousands of states, heads begin with label
-    embeddings. Of small tasks, attempts that follow those of heads alone are trained straight through.
+    What one layer leaves open the next learns, which reads the symbol and the kept heads. Outputs and small machine
+    files have one large head alone; with thousands of states, heads begin with label embeddings. Of small tasks,
+    attempts that follow those of heads alone are trained straight through.
     """
     if task.layers is not None:
         search = SearchConfig(attempts=3, length=85)

@@ -7,6 +7,10 @@ the layer reads is as it was drawn. After every so many steps they are read: tho
 exactly are kept; the others are drawn anew, predict the label given what is kept, and words are short again. When the
 kept heads tell all labels apart, they are the layer of the network: its margins are widened and its read-out is
 trained as in `induce` and `distill` (`realize`).
+
+Where labels stay open and nothing more is kept, the search goes on in a layer above, which reads the symbol and the
+joint index of the kept heads before it. Its logits are free, and so are those of all layers of stories; what is kept
+is then realized in a network of so many layers.
 """
 
 from __future__ import annotations
@@ -247,7 +251,7 @@ def search(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:
         words = np.random.default_rng([config.seed, 3 + number])
         drawing = torch.Generator().manual_seed(config.seed + number) if number else weights
         phase = HeadSearch(model, task, settings, words, drawing, below)
-        if number == 0 and labels > EMBEDDED_FROM:
+        if number == 0 and labels > EMBEDDED_FROM and task.question is None:
             embed_heads(model, task, trainer, config.seed)
             phase.begin_with_tables()
         trainer.run_phase(phase, keep=True)

@@ -4,9 +4,8 @@
 
 The labels are the machine's state at every token and the answer at the end, or the answer alone. Two forms:
 
-- `cascade`: the recipe `gradient`. Heads of two layers are learned as free tables, from states one by one
-  (`exactstate/train/cascade.py`), from answers both layers at once (`exactstate/train/answer_cascade.py`), and the
-  machine that they are is distilled into a network.
+- `cascade`: the recipe `gradient`. Heads are learned from states layer by layer (`exactstate/train/search.py`), from
+  answers two layers at once (`exactstate/train/answer_cascade.py`), and realized in a network.
 - `wide`: two wide layers are trained end to end. Stories begin with no swap and gain a sentence whenever most labels
   of a batch are right. The network is pruned.
 

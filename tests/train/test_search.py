@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from exactstate.errors import NotLearned
+from exactstate.errors import InvalidConfig, NotLearned
 from exactstate.tasks import Task
 from exactstate.tasks import task as get_task
 from exactstate.train import realize, train
@@ -145,3 +145,10 @@ def test_no_head_in_training_is_much_larger_than_the_labels() -> None:
     assert set(search_heads(2)) == {4}
     assert max(search_heads(16)) == 24
     assert torch.tensor(search_heads(1000)).sum() == 312
+
+
+def test_stories_are_given_their_registers_unless_gradient_is_named() -> None:
+    assert configure("TSO3").recipe == "distill"
+    assert configure("TSO3", recipe="gradient").adapt_to_task(get_task("TSO3")).recipe == "gradient"
+    with pytest.raises(InvalidConfig, match="TSO3 takes layers of 4 and 3 heads"):
+        train("TSO3", recipe="gradient", heads=(12,) * 16)

@@ -18,6 +18,7 @@ class Reading:
     """What a reading of the heads found."""
 
     step: int
+    """Of all layers together."""
     layer: int
     new: tuple[int, ...]
     """Sizes of the heads that were kept at this step."""
@@ -27,14 +28,21 @@ class Reading:
 
 def readings(history: Sequence[Row]) -> list[Reading]:
     """Those of the last attempt that learned in this way."""
-    rows = [row for row in history if row.get("phase") == "search" and isinstance(row.get("kept"), list)]
-    found, before = list[Reading](), dict[int, int]()
+    rows = [row for row in history if _is_search(row) and isinstance(row.get("kept"), list)]
+    found, before, done = list[Reading](), dict[int, int](), 0
     for row in rows:
         if row.get("attempt") == rows[-1].get("attempt"):
             layer, kept = int(row.get("layer", 0)), row["kept"]
-            found.append(Reading(int(row["step"]), layer, tuple(kept[before.get(layer, 0) :]), row.get("open")))
+            done = found[-1].step if found and layer > found[-1].layer else done
+            new = tuple(kept[before.get(layer, 0) :])
+            found.append(Reading(done + int(row["step"]), layer, new, row.get("open")))
             before[layer] = len(kept)
     return found
+
+
+def _is_search(row: Row) -> bool:
+    """Whether the row is of a search, which has a phase for every layer: `search`, `search-2`, ..."""
+    return str(row.get("phase")).split("-")[0] == "search"
 
 
 @styled

@@ -16,11 +16,11 @@ def row(step: int, kept: list[int], left: float | None, **more: object) -> dict[
 
 CASCADE = [
     row(100, [], 4.2, layer=0), row(200, [3], 3.1, layer=0), row(300, [3, 4], 2.0, layer=0),
-    row(700, [], 2.0, layer=1), row(800, [16], 0.0, layer=1),
+    row(400, [], 2.0, layer=1, phase="search-2"), row(500, [16], 0.0, layer=1, phase="search-2"),
 ]  # fmt: skip
 
 
-def test_readings_have_the_heads_that_are_new_in_their_layer() -> None:
+def test_readings_have_the_heads_that_are_new_in_their_layer_at_steps_of_all_layers() -> None:
     assert readings(CASCADE) == [
         Reading(100, 0, (), 4.2), Reading(200, 0, (3,), 3.1), Reading(300, 0, (4,), 2.0), Reading(700, 1, (), 2.0),
         Reading(800, 1, (16,), 0.0),

@@ -45,6 +45,7 @@ TABLES = {
     "protocol_libraries": (
         "Machines of h11, wsproto and aiosmtpd, two versions each.", "results/protocol_libraries.jsonl",
     ),
+    "policies": ("Policies proved and refuted on monitors of agents.", "results/monitors.jsonl"),
 }  # fmt: skip
 """By name: what the table shows, and where its rows are. A folder goes to the function of that name in
 `paper.summary` or `paper.failing_lengths`, the rows of a file to NAME_table in `paper.tables`."""

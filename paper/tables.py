@@ -304,5 +304,9 @@ def policies_table(rows: Sequence[Row]) -> Table:
             trace = row.get("trace")
             cells.append(row["verdict"] if trace is None else f"refuted: `{' '.join(trace)}`")
         lines.append((data, f"`{text}`", *cells))
+    for data in dict.fromkeys(row["data"] for row in asked):
+        for name, title in (("attacks_reported", "attacks reported"), ("good_reported", "good sessions reported")):
+            found = {row["poisoned"]: row[name] for row in asked if row["data"] == data}
+            lines.append((data, title, *(f"{found[share]:.1%}" for share in shares)))
     header = ("data", "policy", *(f"{share:.0%} poisoned" for share in shares))
     return Table(title="Policies on monitors", header=header, rows=lines)

@@ -4,8 +4,8 @@ They are read from the packages `inspect-evals` and `agentdojo` (extra `agents`)
 
 - `tau2`: a session is one or two tasks. A task begins with what its ticket says, the `initialization_actions` as calls
   `ticket.NAME`, and goes on with the reference actions of agent and user. In some sessions actions are left out, made
-  twice, or taken from another task. How a session ended is what the tools of `inspect-evals` say when the calls are
-  executed: failed, if an assertion of a task does not hold at its end.
+  twice, or taken from another task. How such a session ended is what the tools of `inspect-evals` say when the calls
+  are executed: failed, if an assertion of the task does not hold at its end. Reference actions end well.
 - `agentdojo`: a session is two to four user tasks, by their ground truth; in an attack the calls of an injection task
   are spliced in.
 
@@ -62,7 +62,7 @@ def sessions(
         place = int(draw.integers(1, len(calls))) if far else -1
         mixed: list[Call] = []
         for at, call in enumerate(calls):
-            idle = far if at == place else int(draw.random() < IDLE)
+            idle = far if at == place else int(at > 0 and draw.random() < IDLE)
             mixed += [Call(source.idle[i]) for i in draw.integers(0, len(source.idle), idle)]
             mixed.append(call)
         traces.append(CallTrace(mixed, label, line))
@@ -149,7 +149,7 @@ def _tau2() -> Source:
             if number == which:
                 other = pool[draw.integers(0, len(pool))]["evaluation_criteria"]["actions"]
                 actions = _changed(actions, other, draw)
-            good &= telecom.succeeds(task, actions)
+                good = telecom.succeeds(task, actions)
             ticket = task["initial_state"]["initialization_actions"]
             calls += [as_call({**one, "name": f"ticket.{one['func_name']}"}) for one in ticket]
             calls += [as_call(one) for one in actions]

@@ -465,6 +465,6 @@ def monitor_jobs(options: Options) -> Iterator[Job]:
 
 MONITORS = Campaign(
     name="monitors", file="monitors.jsonl", jobs=monitor_jobs, seeds=(42, 43, 44), tasks=("agentdojo", "tau2"),
-    settings={"steps": 500, "count": 1500, "tests": 400, "far": 10_000, "configurations": 100_000},
+    settings={"steps": 300, "count": 1200, "tests": 300, "far": 10_000, "configurations": 100_000},
     summary="Monitors of agents' calls on tau2-bench's telecom tasks and on AgentDojo (extra `agents`).",
 )  # fmt: skip

@@ -1,9 +1,10 @@
-"""Learn a machine from noisy traces by gradient: an NFSM learns the outputs, and its answers are merged into a machine.
+"""Learn a machine from noisy traces by gradient: one large head learns the outputs, and what it says is merged.
 
     B  traces     L  their length
 
-A network with many heads is trained on the traces with plain cross-entropy, which a small share of wrong outputs does
-not mislead. Its outputs on the traces of the log are a function of the inputs, without contradictions; state merging
+The head is that of `large_head.py`, trained on the traces; a small share of wrong outputs does not mislead its
+likelihood.
+The outputs of its machine on the traces of the log are a function of the inputs, without contradictions; state merging
 finds the machine that they show. What is counted as disagreeing is counted against the log itself.
 """
 
@@ -15,8 +16,6 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from exactstate._types import MISSING, Ints
 from exactstate.automata import Mealy
@@ -24,27 +23,26 @@ from exactstate.errors import InvalidInput
 from exactstate.learning.learn import LearnedMachine, Missing, estimate_noise, learn
 from exactstate.learning.logs import Trace, as_traces
 from exactstate.learning.trace_tree import TraceTree
-from exactstate.nn import Backbone
+from exactstate.records import Row
 from exactstate.tasks import OutputTask, Task
-from exactstate.train.build import build_model
-from exactstate.train.config import WIDE, GradientConfig
-from exactstate.train.optimizer import AdamW
-from exactstate.train.phases import Curriculum, Rate
-from exactstate.train.recipes import configure
+from exactstate.train.config import SearchConfig
+from exactstate.train.large_head import BATCH, COVERING_FROM, LR, SIZE, LargeHeadSearch
+from exactstate.train.phases import Rate
 from exactstate.train.trainer import one_thread
-from exactstate.train.wide import label_logits, prepare
 
 MAX_LENGTH = 64
 """Symbols of a trace that are trained on."""
+GROW = 10
+"""Symbols by which training goes further into the traces at a check, where most outputs are right."""
 LEFT_NOISE = 2e-3
-"""The share of outputs of the network that may be wrong."""
+"""The share of outputs of the head that may be wrong."""
 
 
 def learn_by_gradient(
     traces: Iterable[Any], *, noise: float | Literal["auto"] | str = "auto", missing: Missing | str = "sink",
     steps: int = 600, seed: int = 42,
 ) -> LearnedMachine:  # fmt: skip
-    """The machine of a noisy log, by training a network on it.
+    """The machine of a noisy log, by training a head on it.
 
     - `noise`: the share of wrong outputs, for early stopping; "auto" estimates it from contradictions.
     - `steps`: the most steps of the optimizer.
@@ -62,9 +60,13 @@ def learn_by_gradient(
         readout=np.zeros((len(symbols), 1), int),
     )  # fmt: skip
     task = OutputTask.of_task(Task.of(blank, name="log"))
+    phase = LogSearch(task, inputs, labels, share, steps, seed)
     with one_thread():
-        model = _train(task, inputs, labels, share, steps, seed)
-        answers = _answers(model, inputs)
+        while not phase.done:
+            phase.step()
+            if phase.steps % phase.check_every == 0:
+                phase.check()
+    answers = phase.head.exact(inputs)
     relabeled = [
         Trace(trace.inputs[:MAX_LENGTH], [outputs[o] for o in row[: len(trace.inputs)]], None, trace.line)
         for trace, row in zip(kept, answers.tolist(), strict=True)
@@ -88,39 +90,33 @@ def _pad(traces: list[Trace], log: TraceTree) -> tuple[Ints, Ints]:
     return inputs, labels
 
 
-def _train(task: Task, inputs: Ints, labels: Ints, noise: float, steps: int, seed: int) -> Backbone:
-    settings = GradientConfig(heads=WIDE, temperature=1.0)
-    config = configure("log", task=task, seed=seed, temperature=settings.temperature)
-    generator, words = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
-    model = build_model(config, task, heads=(settings.heads,), generator=generator)
-    prepare(model, settings)
-    optimizer = AdamW(model.parameters(), settings.lr, weight_decay=0.0, fused=True)
-    rate, words_of = Rate(settings.lr, settings.lr / 10, steps), Curriculum(12, inputs.shape[1])
-    x, y = torch.from_numpy(inputs), torch.from_numpy(labels)
-    agreeing = 0.0
-    for step in range(steps):
-        model.eval()  # the arg max in the forward pass; there is no dropout
-        some = torch.from_numpy(words.integers(0, len(x), settings.batch))
-        rate.set(optimizer, step)
-        logits = label_logits(model, x[some, : words_of.length])
-        wanted = y[some, : words_of.length]
-        loss = cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=MISSING)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip)
-        optimizer.step()
-        seen = wanted != MISSING
-        agreeing = 0.95 * agreeing + 0.05 * float((logits.argmax(-1) == wanted)[seen].float().mean())
-        if agreeing > 0.9 - noise and step % 10 == 0:
-            words_of.grow(words_of.length + 2)
-    return model.eval()
+class LogSearch(LargeHeadSearch):
+    """Traces and the outputs in a log; done at the last step."""
 
+    def __init__(self, task: Task, inputs: Ints, labels: Ints, noise: float, steps: int, seed: int) -> None:
+        """`inputs`, `labels`: B L, MISSING labels where a trace has ended; `noise`: the share of wrong ones."""
+        weights = torch.Generator().manual_seed(seed)
+        super().__init__(task, SearchConfig(), SIZE, np.random.default_rng(seed), weights)
+        self.inputs, self.labels, self.noise, self.most = inputs, labels, noise, steps
+        self.length, self.rate = min(12, inputs.shape[1]), Rate(LR, LR / 10, max(1, steps))
+        self.head.balance = 0.0  # rare outputs are often the wrong ones
 
-@torch.no_grad()
-def _answers(model: Backbone, inputs: Ints) -> Ints:
-    """B L: the outputs of the network."""
-    parts: list[Tensor] = [label_logits(model, some).argmax(-1) for some in torch.from_numpy(inputs).split(256)]
-    return torch.cat(parts).numpy()
+    @property
+    def done(self) -> bool:
+        return self.steps >= self.most
+
+    def step(self) -> None:
+        self.rate.set(self.optimizer, self.steps)
+        some = self.generator.integers(0, len(self.inputs), BATCH)
+        self.train_on(*(torch.from_numpy(part[some, : self.length]) for part in (self.inputs, self.labels)))
+
+    def check(self) -> Row:
+        """The share of outputs that agree with the log, but for the noise; prefixes grow where most do."""
+        inputs, labels = self.inputs[:, : self.length], self.labels[:, : self.length]
+        self.accuracy = float((self.head.exact(inputs) == labels)[labels != MISSING].mean()) + self.noise
+        if self.accuracy > COVERING_FROM:
+            self.length = min(self.length + GROW, self.inputs.shape[1])
+        return {"loss": self.loss, "accuracy": self.accuracy, "length": self.length}
 
 
 def _disagreeing(learned: LearnedMachine, traces: list[Trace]) -> int:

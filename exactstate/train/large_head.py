@@ -81,7 +81,7 @@ class LargeHead(HeadReadouts):
     def __init__(self, symbols: int, size: int, labels: int, *, states: bool, generator: torch.Generator) -> None:
         layer, inputs = NFSM(symbols, (size,), value_width=1, generator=generator), None if states else symbols
         super().__init__(layer, labels, inputs=inputs, remember=0.0, generator=generator)
-        self.size, self.symbols, self.rows = size, symbols, torch.eye(symbols)
+        self.size, self.symbols, self.rows, self.balance = size, symbols, torch.eye(symbols), BALANCE
         with torch.no_grad():
             layer.weight.mul_(symbols**0.5)
         layer.bias.requires_grad_(False)
@@ -115,7 +115,7 @@ class LargeHead(HeadReadouts):
         """Minus the log-likelihood of labels (B L, MISSING where there is none); notes which indices are used."""
         counts, states = torch.bincount(labels[labels != MISSING], minlength=self.labels), self.soft((self.rows, words))
         self.use.lerp_(states.detach().mean((0, 1)), USE_RATE)
-        weights = counts.clamp(min=1).float() ** -BALANCE
+        weights = counts.clamp(min=1).float() ** -self.balance
         return self((self.rows, words), labels, weights=weights, states=states).squeeze(0)
 
     def exact(self, words: Ints) -> Ints:

@@ -309,37 +309,48 @@ EXACTSTATE_AVX512 inline int screen_arg_max_wide(const ScreenBlock& block, const
 }
 
 // The arg max of one column with noise, likewise; `scores` and `noise` get the d x LANES of both.
-EXACTSTATE_AVX512 inline int screen_noisy_arg_max(const ScreenBlock& block, const ColumnBound& bound, float c,
-                                                  float scale, const Keys<float>& keys, uint32_t entry,
-                                                  const int32_t* leads, int64_t d, int32_t* where_of, float* scores,
-                                                  float* noise, float* least) {
-    typedef Whole::Vector Vector;
-    typedef Whole::Index Index;
-    const Vector rate = scale / (take<Vector>(block.scale) * c);  // from a lead to a score
-    Vector best = Vector{} - std::numeric_limits<float>::infinity(), second = best;
-    Index where = {};
-    for (int64_t j = 0; j < d; ++j) {
-        const Vector n = gumbel<Whole>(keys.low, keys.high, entry + uint32_t(j));
-        Vector s = n;
-        if (j) s = __builtin_convertvector(take<Index>(leads + (j - 1) * LANES), Vector) * rate + n;
-        std::memcpy(noise + j * LANES, &n, sizeof n), std::memcpy(scores + j * LANES, &s, sizeof s);
-        const Vector lower = best < s ? best : s;
-        second = second > lower ? second : lower;
-        where = s > best ? Index{} + int32_t(j) : where;
-        best = s > best ? s : best;
-    }
-    const Vector total = bound.x_norm * take<Vector>(block.norm) + bound.x_error * take<Vector>(block.error) +
-                         bound.x_scale * take<Vector>(block.scale) + 4.0f;
-    // floats decide everything outside this range of rates, as for rows and columns without a scale, and where a score
-    // might overflow: the bound holds each logit times a hundred units of 2^-24
-    const Vector known = total * rate * 1.01f + NOISE_ROUNDING, none = Vector{} + std::numeric_limits<float>::infinity();
-    const Vector trail = (rate > 1e-30f) & (rate < 1e20f) & (known < 1e30f) ? known : none;
-    const Index certain = best - second > trail;
-    const Vector from = best - trail;
-    std::memcpy(where_of, &where, sizeof where), std::memcpy(least, &from, sizeof from);
+template <class L>
+EXACTSTATE_INLINE int noisy_arg_max(const ScreenBlock& block, const ColumnBound& bound, float c, float scale,
+                                    const Keys<float>& keys, uint32_t entry, const int32_t* leads, int64_t d,
+                                    int32_t* where_of, float* scores, float* noise, float* least) {
+    typedef typename L::Vector Vector;
+    typedef typename L::Index Index;
+    const Vector none = Vector{} + std::numeric_limits<float>::infinity();
     int uncertain = 0;
-    for (int lane = 0; lane < LANES; ++lane) uncertain |= certain[lane] ? 0 : 1 << lane;
+    for (int at = 0; at < LANES; at += L::width) {
+        const Vector rate = scale / (take<Vector>(block.scale + at) * c);  // from a lead to a score
+        Vector best = -none, second = best;
+        Index where = {};
+        for (int64_t j = 0; j < d; ++j) {
+            const Vector n = gumbel<L>(keys.low + at, keys.high + at, entry + uint32_t(j));
+            Vector s = n;
+            if (j) s = __builtin_convertvector(take<Index>(leads + (j - 1) * LANES + at), Vector) * rate + n;
+            std::memcpy(noise + j * LANES + at, &n, sizeof n), std::memcpy(scores + j * LANES + at, &s, sizeof s);
+            const Vector lower = best < s ? best : s;
+            second = second > lower ? second : lower;
+            where = s > best ? Index{} + int32_t(j) : where;
+            best = s > best ? s : best;
+        }
+        const Vector total = bound.x_norm * take<Vector>(block.norm + at) +
+                             bound.x_error * take<Vector>(block.error + at) +
+                             bound.x_scale * take<Vector>(block.scale + at) + 4.0f;
+        // floats decide everything outside this range of rates, as for rows and columns without a scale, and where a
+        // score might overflow: the bound holds each logit times a hundred units of 2^-24
+        const Vector known = total * rate * 1.01f + NOISE_ROUNDING;
+        const Vector trail = (rate > 1e-30f) & (rate < 1e20f) & (known < 1e30f) ? known : none;
+        const Index certain = best - second > trail;
+        const Vector from = best - trail;
+        std::memcpy(where_of + at, &where, sizeof where), std::memcpy(least + at, &from, sizeof from);
+        for (int lane = 0; lane < L::width; ++lane) uncertain |= certain[lane] ? 0 : 1 << (at + lane);
+    }
     return uncertain;
+}
+
+EXACTSTATE_AVX512 inline int noisy_arg_max_wide(const ScreenBlock& block, const ColumnBound& bound, float c,
+                                                float scale, const Keys<float>& keys, uint32_t entry,
+                                                const int32_t* leads, int64_t d, int32_t* where, float* scores,
+                                                float* noise, float* least) {
+    return noisy_arg_max<Whole>(block, bound, c, scale, keys, entry, leads, d, where, scores, noise, least);
 }
 
 // Logits in floats, as defined, of eight pairs of a row and an entry's weights.

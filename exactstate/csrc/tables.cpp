@@ -209,9 +209,14 @@ EXACTSTATE_AVX2_INLINE void noisy_screened_arg_max(const Job<float>& job, const 
         const int64_t entry = panel.begin + column * d;
         int32_t where[LANES];
         float least[LANES];
-        const int uncertain = screen_noisy_arg_max(
-            rounded, screen.bounds[index + column], screen.scales[index + column], job.scale, block.keys,
-            uint32_t(entry), leads + column * (d - 1) * LANES, d, where, scores, noise, least);
+        const ColumnBound& bound = screen.bounds[index + column];
+        const float c = screen.scales[index + column];
+        const int32_t* here = leads + column * (d - 1) * LANES;
+        const int uncertain =
+            screen.wide ? noisy_arg_max_wide(rounded, bound, c, job.scale, block.keys, uint32_t(entry), here, d, where,
+                                             scores, noise, least)
+                        : noisy_arg_max<Pair<float>>(rounded, bound, c, job.scale, block.keys, uint32_t(entry), here, d,
+                                                     where, scores, noise, least);
         for (int lane = 0; lane < block.rows; ++lane) tables[lane * job.indices + column] = Cell(where[lane]);
         for (int left = uncertain & ((1 << block.rows) - 1); left; left &= left - 1) {
             const int lane = __builtin_ctz(left);
@@ -329,7 +334,7 @@ int64_t tables(const T* input, const T* weight, const T* bias, int64_t m, const 
     const int workers = useful_threads(numbers, threads);
 #ifdef EXACTSTATE_AVX2
     if constexpr (std::is_same<T, float>::value)
-        if (input && (!noisy || has_avx512()) && cell_bytes == 1 && can_screen(all, m, rows)) {
+        if (input && cell_bytes == 1 && can_screen(all, m, rows)) {
             const Screen screen = make_screen(weight, bias, m, parts);
             parallel_ranges(blocks, workers, [&](int64_t begin, int64_t end) {
                 make_screened_tables_of(job, screen, uint8_t{}, begin, end);

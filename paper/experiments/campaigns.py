@@ -20,7 +20,16 @@ from exactstate.train.recipes import PAPER_HEADS
 from exactstate.train.straight_through import compress
 from exactstate.train.trainer import Trainer
 from exactstate.train.verify import answers_in_any_order
-from paper.experiments import comparison, error_control, geometry, story_learning, story_stream, supervision, text
+from paper.experiments import (
+    comparison,
+    error_control,
+    geometry,
+    story_learning,
+    story_stream,
+    supervision,
+    text,
+    text_machines,
+)
 from paper.experiments.monitors import MONITORS
 from paper.experiments.protocol_libraries import LIBRARIES
 from paper.experiments.protocols import PROTOCOLS
@@ -220,6 +229,14 @@ def text_jobs(options: Options) -> Iterator[Job]:
                 yield Job(key, partial(text.text_row, language, cell, seed, seconds))
 
 
+def text_machine_jobs(options: Options) -> Iterator[Job]:
+    seconds = float(options.settings["seconds"])
+    for seed in options.seeds:
+        for language in options.tasks:
+            key: Row = {"language": language, "seed": seed, "budget_seconds": seconds}
+            yield Job(key, partial(text_machines.certificate_row, language, seed, seconds))
+
+
 def story_learning_jobs(options: Options) -> Iterator[Job]:
     """From states and answers first, then from answers alone."""
     form, seconds = options.settings["form"], float(options.settings["seconds"])
@@ -386,6 +403,11 @@ CAMPAIGNS: dict[str, Campaign] = {campaign.name: campaign for campaign in (
     Campaign(
         name="text", file="text.jsonl", jobs=text_jobs, tasks=tuple(LANGUAGES), cells=text.CELLS, seeds=(42,),
         settings={"seconds": 20.0}, summary="Predict the next token of text that needs a state, with equal CPU time.",
+    ),
+    Campaign(
+        name="text_machines", file="text_machines.jsonl", jobs=text_machine_jobs, seeds=(42,),
+        tasks=tuple(text_machines.AUTOMATA), settings={"seconds": 20.0},
+        summary="Extract text models and compare them with the automata of their languages.",
     ),
     Campaign(
         name="baselines", file="baselines.jsonl", jobs=baseline_jobs,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor, nn
 
+from exactstate import records
 from paper.experiments import text
 from paper.experiments.text_languages import LANGUAGES, Text
+from paper.tables import answered
 
 
 def test_text_row_has_the_answers_at_every_length(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,3 +36,21 @@ def test_evaluate_counts_the_answers_that_are_right() -> None:
     found = text.evaluate(Next(), Text(tokens, asked))  # type: ignore[arg-type]
     assert (found["right"], found["asked"]) == (3, 4)
     assert found["nats"] == pytest.approx(50 * 2 / 6, abs=1e-4)  # rows have four digits
+
+
+def test_where_the_nfsm_is_behind_the_lstm_is_said_on_the_page() -> None:
+    root = Path(__file__).parents[3]
+    rows = list(records.read(root / "results" / "text.jsonl"))
+    behind, level = set[str](), set[str]()
+    for language in LANGUAGES:
+        nfsm, lstm = ([row for row in rows if (row["language"], row["cell"]) == (language, cell)]
+                      for cell in ("nfsm", "lstm"))  # fmt: skip
+        if nfsm and lstm:
+            shares = [(answered(nfsm, str(length)), answered(lstm, str(length))) for _, length in text.EVALUATED]
+            (behind if any(ours < theirs for ours, theirs in shares) else level).add(language)
+    page = (root / "docs" / "language-model.md").read_text(encoding="utf-8")
+    said = {
+        line.split(":")[0]: set(re.findall("`([a-z_]+)`", line)) for line in page.splitlines() if "at every" in line
+    }
+    assert said["**Behind the LSTM"] == behind
+    assert said["Level or ahead at every length"] == level

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
-from exactstate import certify, extract
+from exactstate import certify, extract, records
 from exactstate.text import TextModel
 from exactstate.text.memory import Machine
 from paper.experiments import text_machines
 from paper.experiments.text_languages import LANGUAGES
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("name", text_machines.AUTOMATA)
@@ -48,3 +52,10 @@ def test_model_with_the_machine_of_flip_flop_is_certified_and_with_another_is_no
         answers = text_machines.Answers(model, [word == "read" for word in words]).eval()
         machine = extract(answers, symbols=words, labels=(*words, text_machines.FREE), grammar=wanted)
         assert bool(certify(machine, wanted, labels="outputs")) == (tables is right)
+
+
+def test_languages_that_the_page_calls_certified_are_in_the_rows() -> None:
+    page = (ROOT / "docs" / "language-model.md").read_text(encoding="utf-8")
+    said = page.split("that of `")[1].split("` is certified")[0]
+    rows = list(records.read(ROOT / "results" / "text_machines.jsonl"))
+    assert said in {row["language"] for row in rows if row["certified"]}

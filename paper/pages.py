@@ -45,6 +45,7 @@ TABLES = {
     "protocol_libraries": (
         "Machines of h11, wsproto and aiosmtpd, two versions each.", "results/protocol_libraries.jsonl",
     ),
+    "monitors": ("Monitors of agents on tau2-bench and AgentDojo.", "results/monitors.jsonl"),
     "policies": ("Policies proved and refuted on monitors of agents.", "results/monitors.jsonl"),
 }  # fmt: skip
 """By name: what the table shows, and where its rows are. A folder goes to the function of that name in

@@ -293,8 +293,9 @@ def monitors_table(rows: Sequence[Row]) -> Table:
 
 
 def policies_table(rows: Sequence[Row]) -> Table:
-    """Policies asked of monitors, by the share of bad sessions among the good ones that they learned from."""
+    """Policies asked of monitors, by the share of attacks among the sessions that they learned from; the first seed."""
     asked = [row for row in rows if "policy" in row]
+    asked = [row for row in asked if row["seed"] == min(row["seed"] for row in asked)]
     shares = sorted({row["poisoned"] for row in asked})
     lines = []
     for data, text in dict.fromkeys((row["data"], row["policy"]) for row in asked):

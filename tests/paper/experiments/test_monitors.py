@@ -83,10 +83,10 @@ def test_monitor_rows_have_every_method(data: Data, monkeypatch: pytest.MonkeyPa
 
 
 def test_policies_table_shows_the_trace() -> None:
-    row = {"data": "a", "policy": "x before y", "poisoned": 0.0, "verdict": "refuted", "trace": ["y"], "states": 2,
+    row = {"data": "a", "seed": 1, "policy": "x before y", "poisoned": 0.0, "verdict": "refuted", "trace": ["y"], "states": 2,
            "attacks_reported": 0.5, "good_reported": 0.0, "proved_with_policy": True}  # fmt: skip
     reported = [("a", "attacks reported", "50.0%"), ("a", "good sessions reported", "0.0%")]
-    assert policies_table([row]).rows == [("a", "`x before y`", "refuted: `y`"), *reported]
+    assert policies_table([row, row | {"seed": 2}]).rows == [("a", "`x before y`", "refuted: `y`"), *reported]
 
 
 def test_source_of_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,7 @@ def test_monitor_rows_have_every_method(data: Data, monkeypatch: pytest.MonkeyPa
 
 
 def test_policies_table_shows_the_trace() -> None:
-    row = {"data": "a", "seed": 1, "policy": "x before y", "poisoned": 0.0, "verdict": "refuted", "trace": ["y"], "states": 2,
+    row = {"data": "a", "seed": 1, "policy": "x before y", "poisoned": 0.0, "verdict": "refuted", "trace": ["y"],
            "attacks_reported": 0.5, "good_reported": 0.0, "proved_with_policy": True}  # fmt: skip
     reported = [("a", "attacks reported", "50.0%"), ("a", "good sessions reported", "0.0%")]
     assert policies_table([row, row | {"seed": 2}]).rows == [("a", "`x before y`", "refuted: `y`"), *reported]

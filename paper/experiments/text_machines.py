@@ -7,8 +7,9 @@ its texts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from paper.experiments.text import LENGTH, TEXTS
 from paper.experiments.text_languages import LANGUAGES
 
 FREE = "free"
-State = Hashable
+State = tuple[Any, ...]
 
 
 class Answers(nn.Module):
@@ -43,7 +44,7 @@ def dials() -> tuple[State, Callable[[State, str], State | None], Callable[[Stat
     """The automaton of the language `dials`: (the start, the state after a token, what is to be answered)."""
 
     def after(state: State, word: str) -> State | None:
-        a, b, asked = state  # type: ignore[misc]
+        a, b, asked = state
         if asked or word.isdigit():
             return (a, b, "") if asked and word == answer(state) else None
         if word.endswith("?"):
@@ -52,7 +53,7 @@ def dials() -> tuple[State, Callable[[State, str], State | None], Callable[[Stat
         return ((a + turn) % 10, b, "") if word[0] == "a" else (a, (b + turn) % 10, "")
 
     def answer(state: State) -> str | None:
-        a, b, asked = state  # type: ignore[misc]
+        a, b, asked = state
         return {"a": str(a), "b": str(b)}.get(asked)
 
     return (0, 0, ""), after, answer
@@ -62,7 +63,7 @@ def flip_flop() -> tuple[State, Callable[[State, str], State | None], Callable[[
     """That of `flip_flop`: a bit and the command that was begun."""
 
     def after(state: State, word: str) -> State | None:
-        bit, begun = state  # type: ignore[misc]
+        bit, begun = state
         if not begun:
             return (bit, word) if not word.isdigit() and (bit or word == "write") else None
         if not word.isdigit() or (begun == "read" and word != bit):
@@ -70,7 +71,7 @@ def flip_flop() -> tuple[State, Callable[[State, str], State | None], Callable[[
         return (word if begun == "write" else bit), ""
 
     def answer(state: State) -> str | None:
-        bit, begun = state  # type: ignore[misc]
+        bit, begun = state
         return bit if begun == "read" else None
 
     return ("", ""), after, answer

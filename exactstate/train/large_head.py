@@ -34,7 +34,7 @@ from exactstate.automata.minimize import equal_rows, reachable, refine
 from exactstate.certify import counterexamples
 from exactstate.errors import NotLearned
 from exactstate.nn import NFSM, Backbone
-from exactstate.nn.heads import HeadReadouts, run_tables
+from exactstate.nn.heads import HeadReadouts, entropy, run_tables
 from exactstate.records import Row, write_atomically
 from exactstate.tasks import Task
 from exactstate.tasks.access_words import AccessWords, access_words
@@ -51,8 +51,9 @@ SIZE, LEAST_SIZE = 96, 24
 many more in every other."""
 STAGE = "large-head"
 """The head that was learned, in the folder of a run until it is finished."""
-SMALL_FILE = 52
-"""States of a machine file from which on several heads are learned."""
+SMALL_FILE, LARGE_FILE, EVEN = 52, 96, 0.9
+"""States of a machine file from which on several heads are learned; up to the second number only where its states are
+met about equally often: where the entropy of the label is more than this share of the largest."""
 LR, BATCH, BALANCE = 0.06, 128, 0.5
 """Learning rate of the logits; words of a step; labels are weighted by their share to minus this power."""
 CHECK_EVERY, SPLIT_EVERY, SPLITS = 50, 100, 8
@@ -349,8 +350,13 @@ def transition_words(symbols: Sequence[str], tables: Ints) -> list[list[str]]:
 
 def takes_large_head(task: Task) -> bool:
     """Whether one large head is learned instead of several."""
-    small_file = isinstance(task.sampler, AccessWords) and task.machine.n_states < SMALL_FILE
-    return task.label_kind == "outputs" or small_file
+    n, sampler = task.machine.n_states, task.sampler
+    if task.label_kind == "outputs" or not isinstance(sampler, AccessWords) or n >= LARGE_FILE:
+        return task.label_kind == "outputs"
+    if n < SMALL_FILE:
+        return True
+    labels = task.sample(256, sampler.depth + 8, np.random.default_rng(0)).states.ravel()
+    return entropy(np.zeros(n, np.int64), np.bincount(labels, minlength=n)) < EVEN * float(np.log(n))
 
 
 def search_large_head(config: TrainConfig, task: Task, trainer: Trainer) -> Backbone:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from exactstate.automata import Mealy, Moore, distinguishing_word, write_machine
+from exactstate.automata import Mealy, Moore, cyclic, distinguishing_word, write_machine
 from exactstate.errors import NotLearned
 from exactstate.tasks import Task
 from exactstate.tasks import task as get_task
@@ -197,6 +197,15 @@ def test_outputs_and_small_files_take_a_large_head(tmp_path: Path) -> None:
     assert takes_large_head(OutputTask.of_task(task))
     assert takes_large_head(OutputTask.of_task(get_task("S3")))
     assert not takes_large_head(get_task("S3"))
+
+
+def test_larger_files_take_a_large_head_where_some_states_are_met_much_more_often_than_others() -> None:
+    even = cyclic(60)
+    tables = np.stack([np.minimum(np.arange(60) + 1, 59), np.full(60, 59)])  # one wrong symbol, and it is over
+    ending = Moore(symbols=("on", "stop"), tables=tables, outputs=("no",), readout=np.zeros(60, np.int64))
+    assert not takes_large_head(Task.reaching(even, name="even"))
+    assert takes_large_head(Task.reaching(ending, name="ending"))
+    assert not takes_large_head(Task.reaching(cyclic(96), name="larger"))
 
 
 def test_config_of_a_machine_file_survives_json(tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ import torch
 from torch import nn
 
 import exactstate
+from exactstate._types import Floats
 from exactstate.errors import ExactstateError
 from exactstate.extract import Budget, Extracted, RoundingErrors, rounding_errors
+from exactstate.extract.graph.interval import Interval
 from tests.soundness.models import TOKENS, Model
 
 FORMATS = ("float32", "float16", "bfloat16")
@@ -150,6 +152,8 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "computed parameters are exact": ("gate", "difference of parameters", "weight norm", "merged low rank"),
     "other arguments of opaque operations are ignored": ("clamped",),
     "batch norm rounds nothing": ("batch norm",),
+    "a factor rounds nothing": ("cancellation",),
+    "a sum moves with one argument": ("low rank",),
 }
 """Blocks in which a mutant shows."""
 
@@ -174,6 +178,26 @@ def _module(path: str, attribute: str = "") -> Callable[[], object]:
 
 
 GRAPH = "exactstate.extract.graph"
+
+
+def _changed_rule(
+    name: str, change: Callable[[Interval, tuple[Interval, ...]], Interval]
+) -> tuple[Callable[[], object], str, Callable[..., object]]:  # fmt: skip
+    """A mistake in the rule of one kind of node: a change of the interval it gives."""
+
+    def changed(kept: dict[type, Callable[..., Interval]]) -> dict[type, Callable[..., Interval]]:
+        (kind,) = [kind for kind, rule in kept.items() if rule.__name__ == name]
+        return {**kept, kind: lambda self, node, *args: change(kept[kind](self, node, *args), args)}
+
+    return _module(f"{GRAPH}.intervals"), "RULES", changed
+
+
+def _narrower(y: Interval, lost: Floats) -> Interval:
+    """The interval without so much of its radius."""
+    rad = np.maximum(y.rad - lost, 0.0)
+    return Interval(y.mid, rad, np.linalg.norm(rad, axis=1), np.maximum(y.error - lost, 0.0))
+
+
 MUTANTS: dict[str, tuple[Callable[[], object], str, Callable[..., object]]] = {
     "bounds divided by 2": (
         _module("exactstate.extract.rounding"), "_errors",
@@ -186,22 +210,7 @@ MUTANTS: dict[str, tuple[Callable[[], object], str, Callable[..., object]]] = {
         _module(f"{GRAPH}.lower", "Lowering"), "opaque",
         lambda kept: lambda self, recorded, given: kept(self, recorded, given[0] if isinstance(given, list) else given),
     ),
-    "batch norm rounds nothing": (
-        _module(f"{GRAPH}.intervals"), "RULES",
-        lambda kept: {**kept, _batch_norm(): lambda self, node, x: _exactly(self, node, x)},
-    ),
+    "batch norm rounds nothing": _changed_rule("batch_norm", lambda y, args: _narrower(y, y.error)),
+    "a factor rounds nothing": _changed_rule("scale", lambda y, args: _narrower(y, y.error)),
+    "a sum moves with one argument": _changed_rule("add", lambda y, args: _narrower(y, args[1].rad)),
 }  # fmt: skip
-
-
-def _batch_norm() -> type:
-    from exactstate.extract.graph.nodes import BatchNorm
-
-    return BatchNorm
-
-
-def _exactly(self: object, node: object, x: object) -> object:
-    """Batch norm without the rounding of the format."""
-    from exactstate.extract.graph.intervals import IntervalBounds
-
-    y = IntervalBounds.batch_norm(self, node, x)  # type: ignore[arg-type]
-    return type(y).of(y.mid, y.rad - y.error, 0.0 * y.error)

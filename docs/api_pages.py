@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS, PAGES = ROOT / "docs", ROOT / "build" / "docs"
 PACKAGES = (
     "nn", "baselines", "ops", "automata", "learning", "tasks", "train", "extract", "certify", "runtime", "evaluate",
-    "report", "integrations.transformers", "number_formats", "errors", "records",
+    "report", "text", "integrations.transformers", "number_formats", "errors", "records",
 )  # fmt: skip
 INCLUDED = (
     "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "examples/README.md",

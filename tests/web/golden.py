@@ -191,7 +191,7 @@ def _head_row(
     with torch.no_grad():
         layer.weight.copy_(torch.from_numpy(logits.transpose(2, 1, 0).reshape(d * d, V)))
         layer.bias.zero_()
-        alone.readout.copy_(torch.from_numpy(readout))
+        alone.readout.copy_(torch.from_numpy(readout)[:, None])
     symbols = torch.eye(V, dtype=torch.float64)
     loss = alone((symbols, torch.from_numpy(words)), torch.from_numpy(labels)).sum()
     loss.backward()
@@ -200,7 +200,7 @@ def _head_row(
     return {
         "logits": logits.transpose(0, 2, 1).tolist(), "readout": readout.tolist(), "groups": groups.tolist(),
         "words": words.tolist(), "labels": labels.tolist(), "loss": round(loss.item(), 6),
-        "gradient": _rounded(layer.weight.grad.T.reshape(V, d, d)), "readGradient": _rounded(alone.readout.grad),
+        "gradient": _rounded(layer.weight.grad.T.reshape(V, d, d)), "readGradient": _rounded(alone.readout.grad[:, 0]),
         "held": None if held is None else {"tables": held.tables.tolist(), "ofLabel": held.of_label.tolist(),
                                            "start": held.start, "indices": list(held.indices)},
     }  # fmt: skip

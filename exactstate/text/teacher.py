@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from exactstate._types import MISSING, Ints
+from exactstate.automata import Moore, minimize
 from exactstate.text.memory import Machine, Words
 from exactstate.text.model import TextModel
 
@@ -306,18 +307,12 @@ class Reader:
 
 def reduced(machine: Machine) -> Machine:
     """The states that are reached, those with the same answers after all commands being one."""
-    tables, reached = machine.tables, [machine.start]
-    for n in reached:
-        reached += [to for to in dict.fromkeys(tables[:, n].tolist()) if to not in reached]
-    place = np.full(len(machine.outputs), MISSING)
-    place[reached] = np.arange(len(reached))
-    tables, outputs = place[tables[:, reached]], machine.outputs[reached]
-    block, count = np.unique(outputs, return_inverse=True)[1], 0
-    while block.max() + 1 > count:
-        count = block.max() + 1
-        block = np.unique(np.column_stack([block, block[tables].T]), axis=0, return_inverse=True)[1].ravel()
-    _, first = np.unique(block, return_index=True)
-    return Machine(machine.question, block[tables[:, first]], outputs[first], int(block[0]))
+    tokens, answer = np.unique(machine.outputs, return_inverse=True)
+    names = (tuple(map(str, range(len(machine.tables)))), tuple(map(str, tokens.tolist())))
+    small = minimize(
+        Moore(symbols=names[0], tables=machine.tables, outputs=names[1], readout=answer, start=machine.start)
+    )
+    return Machine(machine.question, small.tables, tokens[small.readout], small.start)
 
 
 def without_quotients(machines: list[Machine]) -> list[Machine]:

@@ -98,6 +98,8 @@ class HeadSearch(Phase):
         self.inputs = self.below.reached(words)
         """The inputs of the layer that words reach; see `KeptLayer.inputs`."""
         asks = task.question is not None
+        self.rows: torch.Tensor
+        """W m: what the layer reads at every input."""
         if number or asks:
             W, sizes = len(self.inputs) + 1, STORY_HEADS[min(number, 1)] if asks else UPPER
             layer = NFSM(W, sizes, dictionary=None, generator=weights)
@@ -108,7 +110,6 @@ class HeadSearch(Phase):
             with torch.no_grad():
                 self.rows = encode_symbols(model.eval())[1]
             layer, lr, trained = block_of(model), config.lr, torch.nn.ModuleList([model])
-        """W m: what the layer reads at every input."""
         self.heads = HeadReadouts(layer, labels, start_label=task.machine.start, remember=REMEMBER if number else None,
                                   generator=weights)  # fmt: skip
         self.heads.given = self.below.groups(labels)
